@@ -1,0 +1,2 @@
+//! fastpath
+fn main() {}

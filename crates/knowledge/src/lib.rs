@@ -1,0 +1,28 @@
+//! Data that ages: advisories, remedies, kernel families, targets and the published matrix.
+//!
+//! Everything that changes without the code changing lives in `data/*.toml`, embedded at build time. A user's file of
+//! the same form adds to it ([`Knowledge::extend`]); nothing can remove or weaken an entry that is embedded, so a
+//! block stays a block.
+//!
+//! This crate also holds what is needed to apply the data: the parts of a kernel release ([`Release`]), version
+//! constraints ([`Constraint`]) and glob patterns.
+//!
+//! It reads no files and does not judge: it says which entries apply to a release.
+
+mod advisory;
+mod explain;
+mod knowledge;
+mod matrix;
+mod pattern;
+mod release;
+mod remedy;
+mod version;
+
+pub use advisory::{Advisory, Condition, Effect, IommuGroupType, MapType, Needs, Source};
+pub use explain::{Explanation, explanations};
+pub use knowledge::{Error, Knowledge};
+pub use matrix::{Published, Row, Target};
+pub use pattern::Pattern;
+pub use release::{ElTag, Release};
+pub use remedy::{Driver, DriverBuild, Family, Reboot, Remedy, RemedyKernel, RemedyKind, When};
+pub use version::{Constraint, compare};
