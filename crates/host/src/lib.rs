@@ -1,1 +1,24 @@
-//! host
+//! Facts of a Linux host, read through a root.
+//!
+//! A *root* is where a host is read from: `/`, another directory tree, or a snapshot archive. Every reader here takes a
+//! [`Tree`], asks it for absolute paths, and gives facts: records that serialise, say where each statement was read, and
+//! can be replayed. The same readers over the same tree give the same facts.
+//!
+//! It does not judge, changes nothing, starts no program and opens no connection.
+
+pub mod boot;
+mod dir;
+mod installed;
+mod kernel;
+mod lines;
+pub mod mask;
+mod os;
+mod tree;
+mod witness;
+
+pub use dir::{DirTree, OpenError};
+pub use installed::Installed;
+pub use kernel::{Asked, Facts, KernelFacts, gather};
+pub use os::{Environment, OsRelease};
+pub use tree::{Content, Entry, FileId, FileKind, LineFilter, ReadError, Tree, Want};
+pub use witness::{Evidence, Kind, State, Witness, config_witness};

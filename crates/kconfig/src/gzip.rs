@@ -30,7 +30,9 @@ pub enum Error {
         detail: String,
     },
     /// The output passed the limit.
-    #[error("gzip stream is larger than {limit} bytes when decompressed, stopped at offset {offset}")]
+    #[error(
+        "gzip stream is larger than {limit} bytes when decompressed, stopped at offset {offset}"
+    )]
     TooLarge {
         /// How far it was read.
         offset: usize,

@@ -16,5 +16,5 @@ pub mod gzip;
 mod scan;
 mod text;
 
-pub use scan::{Scan, SYMBOLS, Setting, Symbol};
+pub use scan::{SYMBOLS, Scan, Setting, Symbol};
 pub use text::{Defect, Header, Text, Value};

@@ -184,7 +184,9 @@ impl Condition {
                 tag.major == major
                     && match (&self.el_minor, tag.minor) {
                         (None, _) | (Some(Minor::None), None) => true,
-                        (Some(Minor::Number(want)), Some(minor)) => want.matches(&minor.to_string()),
+                        (Some(Minor::Number(want)), Some(minor)) => {
+                            want.matches(&minor.to_string())
+                        }
                         _ => false,
                     }
             })

@@ -29,7 +29,8 @@ impl Release {
     pub fn new(text: &str) -> Option<Self> {
         let text = text.trim();
         let printable = text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'/');
-        let sound = !text.is_empty() && text.len() <= MAX_LEN && printable && !text.starts_with('.');
+        let sound =
+            !text.is_empty() && text.len() <= MAX_LEN && printable && !text.starts_with('.');
         sound.then(|| Self(text.to_owned()))
     }
 

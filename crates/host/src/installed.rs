@@ -1,0 +1,99 @@
+//! The kernels installed on a host, and configurations of kernels that are not.
+
+use std::collections::BTreeMap;
+
+use fastpath_knowledge::{Release, compare};
+use serde::{Deserialize, Serialize};
+
+use crate::tree::{FileKind, Tree};
+use crate::witness::{Witness, witnesses};
+
+/// A kernel with an image on the host.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Installed {
+    /// Its release.
+    pub release: Release,
+    /// Its image, as on the host.
+    pub image: String,
+    /// What its configurations say; the running kernel's own files are not among them.
+    pub witnesses: Vec<Witness>,
+}
+
+/// Prefixes of kernel images in `/boot`: the ordinary ones, genkernel's, and those of architectures with their own.
+const IMAGES: [&str; 5] = ["vmlinuz-", "vmlinux-", "kernel-", "Image-", "bzImage-"];
+
+/// More kernels than any host has; bounds the work on a hostile root.
+const MAX_KERNELS: usize = 128;
+
+/// Releases that have a kernel image, newest first, each with the image's path.
+pub(crate) fn images(tree: &dyn Tree) -> Vec<(Release, String)> {
+    let mut images = BTreeMap::new();
+    for entry in tree.list("/boot").unwrap_or_default() {
+        if !matches!(entry.kind, FileKind::File | FileKind::Link) {
+            continue;
+        }
+        if let Some(release) = image_release(&entry.name) {
+            images.entry(release).or_insert_with(|| format!("/boot/{}", entry.name));
+        }
+    }
+    for modules in ["/lib/modules", "/usr/lib/modules"] {
+        for entry in tree.list(modules).unwrap_or_default() {
+            let Some(release) = Release::new(&entry.name) else { continue };
+            let path = format!("{modules}/{release}/vmlinuz");
+            if !images.contains_key(&release)
+                && tree.kind(&path).is_ok_and(|kind| kind == FileKind::File)
+            {
+                images.insert(release, path);
+            }
+        }
+    }
+    let mut images: Vec<_> = images.into_iter().collect();
+    images.sort_by(|(a, _), (b, _)| compare(b.as_str(), a.as_str()).then_with(|| b.cmp(a)));
+    images.truncate(MAX_KERNELS);
+    images
+}
+
+/// The release in the name of an image, unless it is a rescue image, a backup or a link such as `vmlinuz-linux`.
+fn image_release(name: &str) -> Option<Release> {
+    let rest = IMAGES.iter().find_map(|prefix| name.strip_prefix(prefix))?;
+    let rest =
+        rest.strip_prefix("x86_64-").or_else(|| rest.strip_prefix("aarch64-")).unwrap_or(rest);
+    let backup = [".old", ".bak", ".dpkg-new", ".dpkg-tmp", ".sig", ".signed"];
+    if rest.starts_with("0-rescue") || backup.iter().any(|suffix| rest.ends_with(suffix)) {
+        return None;
+    }
+    Release::new(rest).filter(|release| release.major_minor().is_some())
+}
+
+/// Reads the configurations of every installed kernel.
+pub(crate) fn installed(tree: &dyn Tree) -> Vec<Installed> {
+    images(tree)
+        .into_iter()
+        .map(|(release, image)| {
+            let witnesses = witnesses(tree, &release, false);
+            Installed { release, image, witnesses }
+        })
+        .collect()
+}
+
+/// Configuration files that name a release other than `asked`: shown, never deciding.
+pub(crate) fn other_configs(tree: &dyn Tree, asked: &Release) -> Vec<String> {
+    let mut found = Vec::new();
+    for entry in tree.list("/boot").unwrap_or_default() {
+        if entry.name.strip_prefix("config-").is_some_and(|release| release != asked.as_str()) {
+            found.push(format!("/boot/{}", entry.name));
+        }
+    }
+    for modules in ["/lib/modules", "/usr/lib/modules"] {
+        for entry in tree.list(modules).unwrap_or_default() {
+            let path = format!("{modules}/{}/config", entry.name);
+            if entry.name != asked.as_str()
+                && tree.kind(&path).is_ok_and(|kind| kind == FileKind::File)
+            {
+                found.push(path);
+            }
+        }
+    }
+    found.truncate(MAX_KERNELS);
+    found
+}

@@ -1,0 +1,109 @@
+//! Everything the kernel layer of a check needs to know about a host.
+
+use fastpath_knowledge::Release;
+use serde::{Deserialize, Serialize};
+
+use crate::boot::{self, NextBoot};
+use crate::installed::{Installed, installed, other_configs};
+use crate::os::{Environment, OsRelease};
+use crate::tree::{Tree, Want};
+use crate::witness::{Evidence, Witness, witnesses};
+
+/// The kernel a question is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// The one that runs.
+    Running,
+    /// This one, whichever runs.
+    Release(Release),
+}
+
+/// The facts of one host.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Facts {
+    /// The operating system in the root.
+    pub os: OsRelease,
+    /// What kind of place it is.
+    pub environment: Environment,
+    /// The kernel layer.
+    pub kernel: KernelFacts,
+}
+
+/// Facts about the kernel asked about and those installed beside it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KernelFacts {
+    /// The release asked about; `None` if the root does not tell which kernel runs.
+    pub release: Option<Release>,
+    /// The release that runs, if the root tells.
+    pub running: Option<Release>,
+    /// Where that was read.
+    pub running_source: Option<Evidence>,
+    /// Every place looked at for the release asked about, in order of rank, missing ones included.
+    pub witnesses: Vec<Witness>,
+    /// Configurations of other releases, by path.
+    pub other_configs: Vec<String>,
+    /// Kernels with an image, newest first.
+    pub installed: Vec<Installed>,
+    /// The kernel that boots next.
+    pub next_boot: NextBoot,
+}
+
+/// Reads all facts of the kernel layer.
+pub fn gather(tree: &dyn Tree, asked: &Asked) -> Facts {
+    let os = OsRelease::read(tree);
+    let (running, running_source) = running(tree).unzip();
+    let environment = Environment::read(tree, running.as_ref());
+    let release = match asked {
+        Asked::Running => running.clone(),
+        Asked::Release(release) => Some(release.clone()),
+    };
+    let installed = installed(tree);
+    let releases: Vec<Release> = installed.iter().map(|kernel| kernel.release.clone()).collect();
+    let next_boot = boot::next_boot(tree, &os, environment, &releases);
+    let kernel = KernelFacts {
+        witnesses: release
+            .as_ref()
+            .map(|release| witnesses(tree, release, running.as_ref() == Some(release)))
+            .unwrap_or_default(),
+        other_configs: release
+            .as_ref()
+            .map(|release| other_configs(tree, release))
+            .unwrap_or_default(),
+        release,
+        running,
+        running_source,
+        installed,
+        next_boot,
+    };
+    Facts { os, environment, kernel }
+}
+
+/// The running kernel's release and where it stands.
+fn running(tree: &dyn Tree) -> Option<(Release, Evidence)> {
+    const OSRELEASE: &str = "/proc/sys/kernel/osrelease";
+    const VERSION: &str = "/proc/version";
+    const LIMIT: usize = 4096;
+    let read = |path: &str, want: &Want| {
+        let content = tree.read(path, want).ok()?;
+        Some(String::from_utf8_lossy(&content.bytes).lines().next()?.to_owned())
+    };
+    let evidence = |path: &str, line: &str| Evidence {
+        path: path.to_owned(),
+        line: Some(1),
+        text: Some(line.to_owned()),
+    };
+    if let Some(line) = read(OSRELEASE, &Want::whole(LIMIT)) {
+        if let Some(release) = Release::new(&line) {
+            return Some((release, evidence(OSRELEASE, &line)));
+        }
+    }
+    let line = read(VERSION, &Want::lines(LIMIT, keep_version))?;
+    let release = Release::new(line.strip_prefix("Linux version ")?)?;
+    Some((release, evidence(VERSION, &line)))
+}
+
+/// Keeps `Linux version R`: what follows names who built the kernel, and where.
+fn keep_version(line: &[u8], out: &mut Vec<u8>) {
+    let words: Vec<&[u8]> = line.split(|&byte| byte == b' ').take(3).collect();
+    out.extend_from_slice(&words.join(&b' '));
+}

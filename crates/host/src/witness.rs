@@ -1,0 +1,479 @@
+//! Witnesses: the places that say something about the option, and what each one says.
+
+use fastpath_kconfig::{Defect, SYMBOLS, Scan, Symbol, Text, Value, gzip};
+use fastpath_knowledge::Release;
+use memchr::memmem;
+use serde::{Deserialize, Serialize};
+
+use crate::tree::{FileId, FileKind, ReadError, Tree, Want};
+
+/// The kinds of witness, highest rank first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// `/proc/config.gz`: the running kernel's own copy.
+    ProcConfigGz,
+    /// `/proc/kallsyms`: the running kernel's symbols.
+    Kallsyms,
+    /// `/boot/config-R`.
+    BootConfig,
+    /// `config` in the kernel's modules directory.
+    ModulesConfig,
+    /// Places only some distributions use; the release is in the name.
+    VendorConfig,
+    /// The configuration of a build tree or of installed headers.
+    BuildConfig,
+    /// `/usr/src/linux/.config`: no release in its name, never deciding.
+    SourceConfig,
+}
+
+impl Kind {
+    /// The name used in output, `boot-config`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::ProcConfigGz => "proc-config-gz",
+            Self::Kallsyms => "kallsyms",
+            Self::BootConfig => "boot-config",
+            Self::ModulesConfig => "modules-config",
+            Self::VendorConfig => "vendor-config",
+            Self::BuildConfig => "build-config",
+            Self::SourceConfig => "source-config",
+        }
+    }
+
+    /// Whether a sound witness of this kind may decide.
+    pub const fn may_decide(self) -> bool {
+        !matches!(self, Self::SourceConfig)
+    }
+}
+
+/// What a witness says: an option value if it is sound, else what is wrong with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum State {
+    /// `CONFIG_PCI_P2PDMA=y`, or the symbols are there.
+    #[serde(rename = "y")]
+    Y,
+    /// `=m`, which kconfig cannot write for this option.
+    #[serde(rename = "m")]
+    M,
+    /// `=n`.
+    #[serde(rename = "n")]
+    N,
+    /// `# CONFIG_PCI_P2PDMA is not set`.
+    #[serde(rename = "not set")]
+    NotSet,
+    /// A whole text without a line for the option, or symbols without the option's own.
+    #[serde(rename = "absent")]
+    Absent,
+    /// There is no such file.
+    #[serde(rename = "missing")]
+    Missing,
+    /// It could not be read.
+    #[serde(rename = "unreadable")]
+    Unreadable,
+    /// It has no content.
+    #[serde(rename = "empty")]
+    Empty,
+    /// It ends before its end.
+    #[serde(rename = "truncated")]
+    Truncated,
+    /// It is not what its name says.
+    #[serde(rename = "malformed")]
+    Malformed,
+    /// It is about a kernel of another version.
+    #[serde(rename = "other-kernel")]
+    OtherKernel,
+}
+
+impl State {
+    /// The word used in output.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Y => "y",
+            Self::M => "m",
+            Self::N => "n",
+            Self::NotSet => "not set",
+            Self::Absent => "absent",
+            Self::Missing => "missing",
+            Self::Unreadable => "unreadable",
+            Self::Empty => "empty",
+            Self::Truncated => "truncated",
+            Self::Malformed => "malformed",
+            Self::OtherKernel => "other-kernel",
+        }
+    }
+
+    /// Whether this is an option value, so that the witness is sound.
+    pub const fn is_value(self) -> bool {
+        matches!(self, Self::Y | Self::M | Self::N | Self::NotSet | Self::Absent)
+    }
+}
+
+/// A place in a file, with the text that stands there.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Evidence {
+    /// The file, as on the host, from `/`.
+    pub path: String,
+    /// 1-based line.
+    pub line: Option<u32>,
+    /// The line as it stands there, invalid UTF-8 replaced.
+    pub text: Option<String>,
+}
+
+/// One source that says something about the option.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Witness {
+    /// The file, as on the host, from `/`.
+    pub path: String,
+    /// What kind of place it is.
+    pub kind: Kind,
+    /// What it says.
+    pub state: State,
+    /// 1-based line of the option, the last one if there are several.
+    pub line: Option<u32>,
+    /// That line as it stands there.
+    pub text: Option<String>,
+    /// What is wrong, or how an absence was seen: one clause.
+    pub detail: Option<String>,
+    /// The version in the header of a configuration.
+    pub header_version: Option<String>,
+    /// How many lines set the option.
+    pub lines: u32,
+    /// Whether those lines give different values.
+    pub differs: bool,
+    /// Values of the companion options, `CONFIG_` left out; empty if no sound configuration was read.
+    pub companions: Vec<(String, Value)>,
+    /// More privilege might help.
+    pub permission: bool,
+    /// Other names of the same file.
+    pub also: Vec<String>,
+}
+
+/// The most a configuration file may hold, compressed or not.
+const CONFIG_LIMIT: usize = gzip::OUTPUT_LIMIT;
+
+/// `/proc/kallsyms` is 5 to 20 MB on real kernels.
+const KALLSYMS_LIMIT: usize = 256 << 20;
+
+/// The symbols that only `p2pdma.c` defines.
+const SYMBOL_NAMES: [&[u8]; 2] = [b"pci_p2pdma_add_resource", b"pci_p2pdma_distance_many"];
+
+const CONFIG: Want = Want { limit: CONFIG_LIMIT, lines: None, redact: Some(redact_config) };
+
+impl Witness {
+    fn new(path: &str, kind: Kind, state: State) -> Self {
+        Self {
+            path: path.to_owned(),
+            kind,
+            state,
+            line: None,
+            text: None,
+            detail: None,
+            header_version: None,
+            lines: 0,
+            differs: false,
+            companions: Vec::new(),
+            permission: false,
+            also: Vec::new(),
+        }
+    }
+
+    fn failed(path: &str, kind: Kind, error: ReadError) -> Self {
+        let state = match error {
+            ReadError::Missing => State::Missing,
+            ReadError::WrongKind(_) | ReadError::TooLarge(_) => State::Malformed,
+            ReadError::Os(_) | ReadError::NotRecorded => State::Unreadable,
+        };
+        let detail = (state != State::Missing).then(|| error.to_string());
+        Self { detail, permission: error.is_permission(), ..Self::new(path, kind, state) }
+    }
+
+    /// Whether this witness is sound and of a kind that may decide.
+    pub const fn can_decide(&self) -> bool {
+        self.state.is_value() && self.kind.may_decide()
+    }
+
+    /// Where it says what it says.
+    pub fn evidence(&self) -> Evidence {
+        Evidence { path: self.path.clone(), line: self.line, text: self.text.clone() }
+    }
+
+    /// The value of a companion option.
+    pub fn companion(&self, symbol: Symbol) -> Option<Value> {
+        self.companions.iter().find(|(name, _)| name == symbol.name()).map(|(_, value)| *value)
+    }
+}
+
+/// What a configuration, plain or gzip, says about the option. `release` is the kernel it is asked about, if known: a
+/// header that names another major or minor version makes it [`State::OtherKernel`].
+///
+/// Header versions: the build's `KERNELVERSION`, <https://docs.kernel.org/kbuild/kconfig.html>.
+pub fn config_witness(path: &str, kind: Kind, bytes: &[u8], release: Option<&Release>) -> Witness {
+    let fail =
+        |state, detail: String| Witness { detail: Some(detail), ..Witness::new(path, kind, state) };
+    let inflated;
+    let text = if gzip::is_gzip(bytes) {
+        inflated = gzip::inflate(bytes, gzip::OUTPUT_LIMIT);
+        if let Err(error) = &inflated.end {
+            let state = match error {
+                gzip::Error::Truncated { .. } => State::Truncated,
+                gzip::Error::Malformed { .. } | gzip::Error::TooLarge { .. } => State::Malformed,
+            };
+            return fail(state, error.to_string());
+        }
+        Text::new(&inflated.text)
+    } else {
+        Text::new(bytes)
+    };
+    match text.check() {
+        Ok(()) => {}
+        Err(Defect::Empty) => return Witness::new(path, kind, State::Empty),
+        Err(defect) => return fail(State::Malformed, defect.to_string()),
+    }
+    let header_version = text.header().map(|header| header.version.to_owned());
+    let scan = text.scan();
+    let mut witness = Witness {
+        header_version,
+        companions: companions(&scan),
+        ..Witness::new(path, kind, State::Y)
+    };
+    let other_version = witness.header_version.as_deref().filter(|version| {
+        let asked = release.and_then(Release::major_minor);
+        let header = Release::new(version).and_then(|version| version.major_minor());
+        asked.is_some() && header.is_some() && asked != header
+    });
+    if let Some(version) = other_version {
+        witness.detail = Some(format!("its header names version {version}"));
+        witness.state = State::OtherKernel;
+        return witness;
+    }
+    let option = scan.get(Symbol::PciP2pdma);
+    if option.lines > 0 {
+        witness.line = Some(text.line_number(option.offset));
+        witness.text = Some(String::from_utf8_lossy(text.line_at(option.offset)).into_owned());
+        (witness.lines, witness.differs) = (option.lines, option.differs);
+    }
+    witness.state = match option.value {
+        Value::Y => State::Y,
+        Value::M => State::M,
+        Value::N => State::N,
+        Value::NotSet => State::NotSet,
+        Value::Absent if text.is_whole() => State::Absent,
+        Value::Absent => {
+            witness.detail = Some(format!(
+                "no line for the option, and the text ends at offset {} without the last menu",
+                text.bytes().len()
+            ));
+            State::Truncated
+        }
+        Value::Other => {
+            witness.detail =
+                Some(format!("offset {}: the value is none of y, m and n", option.offset));
+            State::Malformed
+        }
+    };
+    witness
+}
+
+fn companions(scan: &Scan) -> Vec<(String, Value)> {
+    let companions = SYMBOLS.iter().filter(|&&symbol| symbol != Symbol::PciP2pdma);
+    companions.map(|&symbol| (symbol.name().to_owned(), scan.get(symbol).value)).collect()
+}
+
+/// Takes the strings out of a configuration: they may hold a host name, a command line or a person's path, and no
+/// answer depends on one. Damaged input is kept as it is, for it is the evidence.
+fn redact_config(bytes: &[u8]) -> Vec<u8> {
+    let text = if gzip::is_gzip(bytes) {
+        let inflated = gzip::inflate(bytes, gzip::OUTPUT_LIMIT);
+        if inflated.end.is_err() {
+            return bytes.to_owned();
+        }
+        inflated.text
+    } else {
+        bytes.to_owned()
+    };
+    let mut out = Vec::with_capacity(text.len());
+    for line in text.split_inclusive(|&byte| byte == b'\n') {
+        match memchr::memchr(b'"', line) {
+            Some(quote) if line.starts_with(b"CONFIG_") && line[..quote].ends_with(b"=") => {
+                out.extend_from_slice(&line[..quote]);
+                out.extend_from_slice(b"\"\"");
+                let end = line.len()
+                    - line.iter().rev().take_while(|byte| byte.is_ascii_whitespace()).count();
+                out.extend_from_slice(&line[end..]);
+            }
+            _ => out.extend_from_slice(line),
+        }
+    }
+    out
+}
+
+/// Every place that may hold the configuration of the kernel `release`, in order of rank; the running kernel's own
+/// files only if `running`.
+pub(crate) fn witnesses(tree: &dyn Tree, release: &Release, running: bool) -> Vec<Witness> {
+    let mut seen: Vec<(FileId, usize)> = Vec::new();
+    let mut found: Vec<Witness> = Vec::new();
+    let mut read = |found: &mut Vec<Witness>, kind: Kind, path: &str| match tree.read(path, &CONFIG)
+    {
+        Ok(content) => {
+            if let Some(&(_, first)) = seen.iter().find(|(id, _)| *id == content.id) {
+                found[first].also.push(path.to_owned());
+                return;
+            }
+            seen.push((content.id, found.len()));
+            found.push(config_witness(path, kind, &content.bytes, Some(release)));
+        }
+        Err(error) => found.push(Witness::failed(path, kind, error)),
+    };
+    if running {
+        read(&mut found, Kind::ProcConfigGz, "/proc/config.gz");
+        if !found.iter().any(Witness::can_decide) {
+            found.push(kallsyms(tree));
+        }
+    }
+    for (kind, path) in config_paths(tree, release) {
+        read(&mut found, kind, &path);
+    }
+    found
+}
+
+/// The configuration files that may exist for a release, in order of rank.
+fn config_paths(tree: &dyn Tree, release: &Release) -> Vec<(Kind, String)> {
+    let mut paths = vec![
+        (Kind::BootConfig, format!("/boot/config-{release}")),
+        (Kind::ModulesConfig, format!("/lib/modules/{release}/config")),
+        (Kind::ModulesConfig, format!("/usr/lib/modules/{release}/config")),
+        (Kind::VendorConfig, format!("/usr/lib/kernel/config-{release}")),
+        (Kind::VendorConfig, format!("/lib/kernel/config-{release}")),
+        (Kind::VendorConfig, format!("/usr/boot/config-{release}")),
+    ];
+    paths.extend(ostree_configs(tree, release).into_iter().map(|path| (Kind::VendorConfig, path)));
+    paths.extend(
+        genkernel_configs(tree, release).into_iter().map(|path| (Kind::VendorConfig, path)),
+    );
+    let nixos = "/run/booted-system/kernel-modules/lib/modules";
+    paths.extend([
+        (Kind::BuildConfig, format!("/lib/modules/{release}/build/.config")),
+        (Kind::BuildConfig, format!("/usr/lib/modules/{release}/build/.config")),
+        (Kind::BuildConfig, format!("/usr/src/linux-headers-{release}/.config")),
+        (Kind::BuildConfig, format!("/usr/src/linux-{release}/.config")),
+        (Kind::BuildConfig, format!("{nixos}/{release}/build/.config")),
+        (Kind::SourceConfig, "/usr/src/linux/.config".to_owned()),
+    ]);
+    paths
+}
+
+const OSTREE: &str = "/usr/lib/ostree-boot";
+
+/// `config-R`, also with the checksum ostree appends, anywhere below `/usr/lib/ostree-boot`.
+fn ostree_configs(tree: &dyn Tree, release: &Release) -> Vec<String> {
+    const MAX_DEPTH: usize = 4;
+    const MAX_DIRECTORIES: usize = 64;
+    let mut found = Vec::new();
+    let mut todo = vec![(OSTREE.to_owned(), 0)];
+    let mut looked_at = 0;
+    while let Some((directory, depth)) = todo.pop() {
+        looked_at += 1;
+        if looked_at > MAX_DIRECTORIES {
+            break;
+        }
+        for entry in tree.list(&directory).unwrap_or_default() {
+            let path = format!("{directory}/{}", entry.name);
+            if entry.kind == FileKind::Directory && depth < MAX_DEPTH {
+                todo.push((path, depth + 1));
+            } else if entry
+                .name
+                .strip_prefix("config-")
+                .is_some_and(|name| is_ostree_name(name, release))
+            {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+/// Whether `name` is the release, alone or followed by a checksum. `6.8.0-1` is no name for `6.8.0-138`.
+fn is_ostree_name(name: &str, release: &Release) -> bool {
+    match name.strip_prefix(release.as_str()) {
+        Some("") => true,
+        Some(rest) => rest.strip_prefix('-').is_some_and(|checksum| {
+            checksum.len() >= 40 && checksum.bytes().all(|byte| byte.is_ascii_hexdigit())
+        }),
+        None => false,
+    }
+}
+
+/// `/etc/kernels/kernel-config-<arch>-R`, as genkernel writes it.
+fn genkernel_configs(tree: &dyn Tree, release: &Release) -> Vec<String> {
+    const DIRECTORY: &str = "/etc/kernels";
+    let named = |name: &str| {
+        let rest = name.strip_prefix("kernel-config-")?;
+        let (_arch, of) = rest.split_once('-')?;
+        (of == release.as_str()).then(|| format!("{DIRECTORY}/{name}"))
+    };
+    let entries = tree.list(DIRECTORY).unwrap_or_default();
+    entries.iter().filter_map(|entry| named(&entry.name)).collect()
+}
+
+/// What the running kernel's own symbols say. Both names are exported from `p2pdma.c` and from nowhere else.
+///
+/// Source: <https://git.kernel.org/pub/scm/linux/kernel/git/torvalds/linux.git/tree/drivers/pci/p2pdma.c>.
+fn kallsyms(tree: &dyn Tree) -> Witness {
+    const PATH: &str = "/proc/kallsyms";
+    let content = match tree.read(PATH, &Want::lines(KALLSYMS_LIMIT, keep_symbol)) {
+        Ok(content) => content,
+        // Masked with a device node, as container runtimes do: as good as not there.
+        Err(ReadError::WrongKind(_)) => {
+            let detail = Some("masked".to_owned());
+            return Witness { detail, ..Witness::new(PATH, Kind::Kallsyms, State::Empty) };
+        }
+        Err(error) => return Witness::failed(PATH, Kind::Kallsyms, error),
+    };
+    let mut names = 0_u32;
+    let mut other_pci = false;
+    for line in content.bytes.split_inclusive(|&byte| byte == b'\n') {
+        names = names.saturating_add(1);
+        let line = line.strip_suffix(b"\n").unwrap_or(line);
+        let Some(name) = symbol_name(line) else { continue };
+        if SYMBOL_NAMES.contains(&name) {
+            return Witness {
+                line: Some(names),
+                text: Some(String::from_utf8_lossy(line).into_owned()),
+                lines: 1,
+                ..Witness::new(PATH, Kind::Kallsyms, State::Y)
+            };
+        }
+        other_pci |= name.starts_with(b"pci_");
+    }
+    let (state, detail) = if other_pci {
+        (
+            State::Absent,
+            format!(
+                "{names} symbols, none of pci_p2pdma_add_resource and pci_p2pdma_distance_many"
+            ),
+        )
+    } else {
+        (State::Empty, "no PCI symbols".to_owned())
+    };
+    Witness { detail: Some(detail), ..Witness::new(PATH, Kind::Kallsyms, state) }
+}
+
+/// The name in a line of kallsyms, unless it belongs to a module.
+fn symbol_name(line: &[u8]) -> Option<&[u8]> {
+    let mut fields =
+        line.split(|byte| byte.is_ascii_whitespace()).filter(|field| !field.is_empty());
+    let (_address, _type, name) = (fields.next()?, fields.next()?, fields.next()?);
+    fields.next().is_none().then_some(name)
+}
+
+/// Keeps the names the verdict looks at, addresses zeroed.
+fn keep_symbol(line: &[u8], out: &mut Vec<u8>) {
+    if memmem::find(line, b" pci_").is_none() {
+        return;
+    }
+    let Some(name) = symbol_name(line).filter(|name| name.starts_with(b"pci_")) else { return };
+    out.extend_from_slice(b"0000000000000000 T ");
+    out.extend_from_slice(name);
+}

@@ -1,0 +1,182 @@
+//! All of the data together, and how a user's file adds to it.
+
+use serde::Deserialize;
+
+use crate::advisory::Advisory;
+use crate::matrix::{Published, Row, Target};
+use crate::release::Release;
+use crate::remedy::{Driver, DriverBuild, Family, Reboot, Remedy};
+
+/// Why a knowledge file was refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// The file is not TOML of the expected form.
+    #[error("{origin}: line {line}: {message}")]
+    Malformed {
+        /// The file.
+        origin: String,
+        /// 1-based line of the first defect.
+        line: usize,
+        /// What is wrong there.
+        message: String,
+    },
+}
+
+/// Everything that is known besides the host's own facts.
+#[derive(Clone, Debug)]
+pub struct Knowledge {
+    /// Advisories; embedded ones first, none ever removed.
+    pub advisories: Vec<Advisory>,
+    /// Kernel families, in matching order.
+    pub families: Vec<Family>,
+    /// Remedies, best first.
+    pub remedies: Vec<Remedy>,
+    /// Ways to boot an installed kernel.
+    pub reboots: Vec<Reboot>,
+    /// What is known about AMD's driver.
+    pub drivers: Vec<Driver>,
+    /// Targets of the matrix.
+    pub targets: Vec<Target>,
+    /// Published tables.
+    pub published: Vec<Published>,
+}
+
+/// A knowledge file: any of the tables, in any number.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct File {
+    advisory: Vec<Advisory>,
+    family: Vec<Family>,
+    remedy: Vec<Remedy>,
+    reboot: Vec<Reboot>,
+    driver: Vec<Driver>,
+    target: Vec<Target>,
+    published: Vec<Published>,
+}
+
+const EMBEDDED: [(&str, &str); 5] = [
+    ("advisories.toml", include_str!("../data/advisories.toml")),
+    ("families.toml", include_str!("../data/families.toml")),
+    ("remedies.toml", include_str!("../data/remedies.toml")),
+    ("drivers.toml", include_str!("../data/drivers.toml")),
+    ("matrix.toml", include_str!("../data/matrix.toml")),
+];
+
+impl Knowledge {
+    /// The data this version was built with.
+    ///
+    /// # Errors
+    ///
+    /// Only if the embedded data is malformed, which a test excludes.
+    pub fn embedded() -> Result<Self, Error> {
+        let mut knowledge = Self {
+            advisories: Vec::new(),
+            families: Vec::new(),
+            remedies: Vec::new(),
+            reboots: Vec::new(),
+            drivers: Vec::new(),
+            targets: Vec::new(),
+            published: Vec::new(),
+        };
+        for (origin, text) in EMBEDDED {
+            knowledge.extend(origin, text)?;
+        }
+        Ok(knowledge)
+    }
+
+    /// Adds the entries of a knowledge file. Nothing that is there already is removed or weakened: an advisory under a
+    /// known id is one more rule beside it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Malformed`] with the line, if `text` is not of the form; nothing is added then.
+    pub fn extend(&mut self, origin: &str, text: &str) -> Result<(), Error> {
+        let file: File = toml::from_str(text).map_err(|error| {
+            let start = error.span().map_or(0, |span| span.start).min(text.len());
+            Error::Malformed {
+                origin: origin.to_owned(),
+                line: text.as_bytes()[..start].iter().filter(|&&byte| byte == b'\n').count() + 1,
+                message: error.message().to_owned(),
+            }
+        })?;
+        self.advisories.extend(file.advisory);
+        self.families.extend(file.family);
+        self.remedies.extend(file.remedy);
+        self.reboots.extend(file.reboot);
+        self.drivers.extend(file.driver);
+        self.targets.extend(file.target);
+        self.published.extend(file.published);
+        Ok(())
+    }
+
+    /// Advisories that mark the release, in data order.
+    pub fn advisories_for<'a>(
+        &'a self,
+        release: &'a Release,
+    ) -> impl Iterator<Item = &'a Advisory> + 'a {
+        self.advisories.iter().filter(|advisory| advisory.matches(release))
+    }
+
+    /// Who built the kernel; `None` if no family fits, as for a kernel someone built for themselves.
+    pub fn family(&self, release: &Release) -> Option<&Family> {
+        self.families
+            .iter()
+            .find(|family| family.releases.iter().any(|pattern| pattern.matches(release.as_str())))
+    }
+
+    /// Remedies for a kernel with `verdict` on the system `os` `os_version`, best first.
+    pub fn remedies_for<'a>(
+        &'a self,
+        release: &'a Release,
+        verdict: &'a str,
+        os: &'a str,
+        os_version: &'a str,
+    ) -> impl Iterator<Item = &'a Remedy> + 'a {
+        let family = self.family(release).map_or("custom", |family| family.id.as_str());
+        self.remedies
+            .iter()
+            .filter(move |remedy| remedy.when.holds(release, family, verdict, os, os_version))
+    }
+
+    /// Commands that boot the installed kernel `release`, if the way is known for this system and boot loader.
+    pub fn reboot_commands(
+        &self,
+        os: &str,
+        loader: &str,
+        release: &Release,
+    ) -> Option<Vec<String>> {
+        let reboot = self
+            .reboots
+            .iter()
+            .find(|reboot| reboot.loader == loader && reboot.os.iter().any(|id| id == os))?;
+        let fill = |command: &String| command.replace("{release}", release.as_str());
+        Some(reboot.commands.iter().map(fill).collect())
+    }
+
+    /// Whether AMD's driver is known to build for the kernel, and how that is known.
+    pub fn driver_build(&self, release: &Release) -> (DriverBuild, Option<&Driver>) {
+        let known = self
+            .drivers
+            .iter()
+            .find(|driver| driver.releases.iter().any(|pattern| pattern.matches(release.as_str())));
+        known.map_or((DriverBuild::NotKnown, None), |driver| (driver.builds, Some(driver)))
+    }
+
+    /// The target with this published name or catalogue id.
+    pub fn target(&self, name: &str) -> Option<&Target> {
+        self.targets
+            .iter()
+            .find(|target| target.name == name)
+            .or_else(|| self.targets.iter().find(|target| target.id == name))
+    }
+
+    /// Every published row, with the table it stands in.
+    pub fn rows(&self) -> impl Iterator<Item = (&Published, &Row)> {
+        self.published.iter().flat_map(|table| table.row.iter().map(move |row| (table, row)))
+    }
+
+    /// Whether a row of the matrix was made with exactly this kernel.
+    pub fn is_tested(&self, release: &Release) -> bool {
+        self.rows().any(|(_, row)| row.kernel == *release)
+    }
+}

@@ -1,0 +1,161 @@
+//! Who built a kernel, and what a person can do about it: families, remedies, ways to boot an installed kernel, and
+//! whether AMD's driver is known to build.
+
+use serde::{Deserialize, Serialize};
+
+use crate::pattern::Pattern;
+use crate::release::Release;
+
+/// Who builds a kind of kernel, told by the release string.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Family {
+    /// Stable name, `ubuntu` or `uek`.
+    pub id: String,
+    /// Who that is, in words.
+    pub name: String,
+    /// Releases of the family. The first family in the file that has a fitting pattern is the one.
+    pub releases: Vec<Pattern>,
+}
+
+/// What to do when a kernel will not do.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Remedy {
+    /// Stable name, accepted by `fastpath explain`.
+    pub id: String,
+    /// What sort of advice it is.
+    pub kind: RemedyKind,
+    /// One line.
+    pub summary: String,
+    /// The long text.
+    pub text: String,
+    /// Commands ready to paste, in order.
+    #[serde(default)]
+    pub commands: Vec<String>,
+    /// Whom it is for.
+    pub when: When,
+    /// The kernel it leads to.
+    pub kernel: Option<RemedyKernel>,
+}
+
+/// The sorts of advice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RemedyKind {
+    /// Install and boot another kernel of the same distribution.
+    Kernel,
+    /// The distribution has no kernel that will do.
+    None,
+    /// Stay on hipFile's fallback.
+    Fallback,
+    /// Build the kernel with other options.
+    Build,
+}
+
+/// Whom a remedy is for; every part that is given must hold.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct When {
+    /// Families of the kernel asked about; `custom` is a kernel of no known family.
+    pub family: Vec<String>,
+    /// `ID` of `os-release`. Empty: any.
+    #[serde(default)]
+    pub os: Vec<String>,
+    /// `VERSION_ID` of `os-release`. Empty: any.
+    #[serde(default)]
+    pub os_version: Vec<Pattern>,
+    /// Releases of the kernel asked about. Empty: any.
+    #[serde(default)]
+    pub release: Vec<Pattern>,
+    /// Verdicts of the kernel asked about, `unsupported` or `blocked`.
+    pub verdict: Vec<String>,
+}
+
+/// The kernel a remedy leads to.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RemedyKernel {
+    /// The package to install.
+    pub package: String,
+    /// The release that was read for this entry; a newer one may be current.
+    pub release: Release,
+    /// How it is known that this kernel has the option.
+    pub seen: String,
+    /// When that was read, `YYYY-MM-DD`.
+    pub date: String,
+}
+
+/// How to boot one of the installed kernels.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Reboot {
+    /// `ID` of `os-release`.
+    pub os: Vec<String>,
+    /// The boot loader, `grub` or `systemd-boot`.
+    pub loader: String,
+    /// Commands; `{release}` stands for the kernel.
+    pub commands: Vec<String>,
+}
+
+/// Whether AMD's out-of-tree driver (`amdgpu-dkms`) is known to build for a kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum DriverBuild {
+    /// It is.
+    #[serde(rename = "yes")]
+    Yes,
+    /// It is known not to.
+    #[serde(rename = "no")]
+    No,
+    /// Nothing is known either way.
+    #[serde(rename = "not known")]
+    NotKnown,
+}
+
+impl DriverBuild {
+    /// The words used in output.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Yes => "yes",
+            Self::No => "no",
+            Self::NotKnown => "not known",
+        }
+    }
+}
+
+/// One statement about AMD's driver on a kind of kernel.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Driver {
+    /// The kernels it is about.
+    pub releases: Vec<Pattern>,
+    /// What is known.
+    pub builds: DriverBuild,
+    /// How it is known.
+    pub source: String,
+    /// When that was read, `YYYY-MM-DD`.
+    pub date: String,
+}
+
+impl When {
+    /// Whether a remedy with these conditions is for a kernel `release` of `family` with `verdict`, on the system
+    /// `os` `os_version` (`ID` and `VERSION_ID` of its `os-release`).
+    pub fn holds(
+        &self,
+        release: &Release,
+        family: &str,
+        verdict: &str,
+        os: &str,
+        os_version: &str,
+    ) -> bool {
+        let listed = |list: &[String], item: &str| list.iter().any(|entry| entry == item);
+        let fits = |list: &[Pattern], text: &str| {
+            list.is_empty() || list.iter().any(|pattern| pattern.matches(text))
+        };
+        listed(&self.family, family)
+            && listed(&self.verdict, verdict)
+            && (self.os.is_empty() || listed(&self.os, os))
+            && fits(&self.os_version, os_version)
+            && fits(&self.release, release.as_str())
+    }
+}
