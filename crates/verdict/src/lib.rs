@@ -1,1 +1,18 @@
-//! verdict
+//! Facts and knowledge to findings and verdicts.
+//!
+//! A verdict is a pure function: the same facts and the same knowledge give the same verdict, on any machine, at any
+//! time. Nothing here reads a file, prints, or knows a distribution by name: what ages is in `knowledge`.
+//!
+//! It does not render: see `report`.
+
+mod check;
+mod hint;
+mod kernel;
+mod matrix;
+mod words;
+
+pub use check::{Check, InstalledVerdict, check};
+pub use hint::{Hint, HintAdvisory, HintKernel, hints};
+pub use kernel::{Judgement, judge, judge_release};
+pub use matrix::{MatrixRow, matrix};
+pub use words::{FINDINGS, Finding, Layer, REASONS, Reason, Status, Verdict, finding};

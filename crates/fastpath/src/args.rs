@@ -1,0 +1,231 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+
+/// The whole command line.
+#[derive(Debug, Parser)]
+#[command(
+    name = "fastpath",
+    version,
+    about = "Tells whether AMD GPU direct storage can work on a Linux host, why not, and what to do",
+    long_about = "Tells whether hipFile's fastpath, PCIe peer-to-peer DMA between NVMe drives and AMD GPUs, can work \
+                  on a Linux host, why not, and what to do about it.\n\nIt reads files only: it changes nothing, starts \
+                  no program and opens no network connection, and needs no privilege.",
+    after_help = "Exit codes of check, inspect and matrix --target: 0 supported, 1 unsupported or blocked, 2 unknown or \
+                  an error. Of the other commands: 0 done, 2 error.",
+    disable_help_subcommand = true,
+    arg_required_else_help = true,
+    max_term_width = 100
+)]
+pub struct Args {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Judge this host, another root, or a snapshot
+    Check(CheckArgs),
+    /// List the installed kernels: their verdicts, which one runs, which one boots next
+    Kernels(KernelsArgs),
+    /// Judge kernel configurations given as files, plain or gzip
+    Inspect(InspectArgs),
+    /// Write the facts the verdict uses into an archive, for `check --snapshot` elsewhere
+    Snapshot(SnapshotArgs),
+    /// Show the support matrix of distributions' default kernels
+    Matrix(MatrixArgs),
+    /// Explain a finding, reason, advisory or remedy by its id
+    Explain(ExplainArgs),
+    /// Print a completion script for a shell
+    Completions(CompletionsArgs),
+}
+
+/// Where a host is read from.
+#[derive(Debug, Clone, ClapArgs)]
+pub struct RootArgs {
+    /// Read the host in this directory instead of `/`; links resolve inside it
+    #[arg(long, value_name = "DIR", conflicts_with = "snapshot")]
+    pub root: Option<PathBuf>,
+    /// Read the host from an archive made by `fastpath snapshot`
+    #[arg(long, value_name = "FILE")]
+    pub snapshot: Option<PathBuf>,
+}
+
+/// What is known besides the host's own facts.
+#[derive(Debug, Clone, ClapArgs)]
+pub struct KnowledgeArgs {
+    /// Add advisories and remedies from a TOML file; it can never remove a block
+    #[arg(long, value_name = "FILE")]
+    pub knowledge: Vec<PathBuf>,
+}
+
+/// `fastpath check`.
+#[derive(Debug, ClapArgs)]
+#[command(
+    after_help = "Examples:\n  fastpath check\n  fastpath check --format json | jq .kernel.verdict\n  \
+                  fastpath check --root /mnt/image\n  fastpath check --kernel 6.8.0-138-generic\n  \
+                  fastpath check --snapshot customer.tar.zst\n  if fastpath check -q; then echo supported; fi"
+)]
+pub struct CheckArgs {
+    /// Where to read.
+    #[command(flatten)]
+    pub root: RootArgs,
+    /// Judge this kernel instead of the running one
+    #[arg(long, value_name = "RELEASE")]
+    pub kernel: Option<String>,
+    /// Judge only these layers
+    #[arg(long, value_enum, value_name = "LAYER", value_delimiter = ',')]
+    pub layer: Vec<LayerArg>,
+    /// What is known.
+    #[command(flatten)]
+    pub knowledge: KnowledgeArgs,
+    /// How to print the report
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub format: Format,
+    /// Print nothing; the exit code tells
+    #[arg(short, long, conflicts_with = "verbose")]
+    pub quiet: bool,
+    /// Print also what holds and where was looked in vain; the verdict stays the same
+    #[arg(short, long)]
+    pub verbose: bool,
+}
+
+/// `fastpath kernels`.
+#[derive(Debug, ClapArgs)]
+#[command(
+    after_help = "Examples:\n  fastpath kernels\n  fastpath kernels --root /mnt/image --format json"
+)]
+pub struct KernelsArgs {
+    /// Where to read.
+    #[command(flatten)]
+    pub root: RootArgs,
+    /// What is known.
+    #[command(flatten)]
+    pub knowledge: KnowledgeArgs,
+    /// How to print the list
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub format: Format,
+}
+
+/// `fastpath inspect`.
+#[derive(Debug, ClapArgs)]
+#[command(
+    after_help = "Examples:\n  fastpath inspect /boot/config-6.8.0-142-generic\n  fastpath inspect --format json *.config.gz\n  \
+                  zcat config.gz | fastpath inspect -"
+)]
+pub struct InspectArgs {
+    /// Kernel configurations, plain or gzip; `-` is standard input
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    /// What is known.
+    #[command(flatten)]
+    pub knowledge: KnowledgeArgs,
+    /// How to print the answers; JSON is one object per line
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub format: Format,
+    /// Print nothing; the exit code tells
+    #[arg(short, long, conflicts_with = "verbose")]
+    pub quiet: bool,
+    /// Print also the companion options
+    #[arg(short, long)]
+    pub verbose: bool,
+}
+
+/// `fastpath snapshot`.
+#[derive(Debug, ClapArgs)]
+#[command(
+    after_help = "The archive holds the kernel configurations, what kallsyms and the boot loader's files say about \
+                  kernels, and os-release. It holds no host name, no serial numbers, no machine ids, no kernel command line.\n\n\
+                  Examples:\n  fastpath snapshot\n  fastpath snapshot -o customer.tar.zst\n  fastpath check --snapshot customer.tar.zst"
+)]
+pub struct SnapshotArgs {
+    /// The archive to write; `-` is standard output [default: fastpath-snapshot.tar.zst]
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Replace the archive if there is one
+    #[arg(short, long)]
+    pub force: bool,
+    /// Read the host in this directory instead of `/`
+    #[arg(long, value_name = "DIR")]
+    pub root: Option<PathBuf>,
+}
+
+/// `fastpath matrix`.
+#[derive(Debug, ClapArgs)]
+#[command(
+    after_help = "Examples:\n  fastpath matrix\n  fastpath matrix --target rhel-9.8\n  fastpath matrix --format rst > table.rst"
+)]
+pub struct MatrixArgs {
+    /// Show one target in full, with its advisories and remedies; the exit code tells its verdict
+    #[arg(long, value_name = "NAME")]
+    pub target: Option<String>,
+    /// What is known.
+    #[command(flatten)]
+    pub knowledge: KnowledgeArgs,
+    /// How to print the matrix
+    #[arg(long, value_enum, default_value_t = MatrixFormat::Text)]
+    pub format: MatrixFormat,
+    /// Print nothing; with `--target` the exit code tells
+    #[arg(short, long)]
+    pub quiet: bool,
+}
+
+/// `fastpath explain`.
+#[derive(Debug, ClapArgs)]
+#[command(
+    after_help = "Examples:\n  fastpath explain option-not-set\n  fastpath explain el9_8-memory-corruption\n  fastpath explain"
+)]
+pub struct ExplainArgs {
+    /// The id; without one, all ids are listed
+    #[arg(value_name = "ID")]
+    pub id: Option<String>,
+    /// What is known.
+    #[command(flatten)]
+    pub knowledge: KnowledgeArgs,
+}
+
+/// `fastpath completions`.
+#[derive(Debug, ClapArgs)]
+#[command(
+    after_help = "Example:\n  fastpath completions bash > ~/.local/share/bash-completion/completions/fastpath"
+)]
+pub struct CompletionsArgs {
+    /// The shell
+    #[arg(value_enum)]
+    pub shell: clap_complete::Shell,
+}
+
+/// The form of a report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// For people
+    Text,
+    /// For programs
+    Json,
+}
+
+/// The form of the matrix.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum MatrixFormat {
+    /// For people
+    Text,
+    /// reStructuredText, as published
+    Rst,
+    /// Markdown
+    Md,
+    /// Comma-separated values
+    Csv,
+    /// For programs
+    Json,
+}
+
+/// A layer that can be judged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum LayerArg {
+    /// The kernel's configuration, and what is known about the kernel
+    Kernel,
+}

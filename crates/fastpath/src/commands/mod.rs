@@ -1,0 +1,9 @@
+//! One module for each command: arguments in, exit code out.
+
+pub(crate) mod check;
+pub(crate) mod completions;
+pub(crate) mod explain;
+pub(crate) mod inspect;
+pub(crate) mod kernels;
+pub(crate) mod matrix;
+pub(crate) mod snapshot;

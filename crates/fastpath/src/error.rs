@@ -1,0 +1,28 @@
+//! Errors for people: what is so, and what to do.
+
+use std::fmt;
+
+/// An error that also knows what to do.
+#[derive(Debug)]
+pub(crate) struct Hinted {
+    /// What is so.
+    pub(crate) message: String,
+    /// What to do.
+    pub(crate) hint: String,
+}
+
+impl fmt::Display for Hinted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Hinted {}
+
+/// Prints an error and its causes on one line, and its hint on the next.
+pub(crate) fn print(error: &anyhow::Error) {
+    crate::output::note(&format!("error: {error:#}"));
+    if let Some(hinted) = error.downcast_ref::<Hinted>() {
+        crate::output::note(&format!("hint: {}", hinted.hint));
+    }
+}

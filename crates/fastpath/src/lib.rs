@@ -1,0 +1,48 @@
+//! The program `fastpath`: argument parsing, wiring, exit codes.
+//!
+//! Data goes to stdout, everything else to stderr. Exit codes of judging commands: 0 supported, 1 unsupported or
+//! blocked, 2 unknown or an error; of the others: 0 done, 2 error.
+//!
+//! It decides nothing: facts come from `host`, verdicts from `verdict`, text from `report`.
+
+pub mod args;
+mod commands;
+mod error;
+mod output;
+mod root;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+use crate::args::{Args, Command};
+
+/// Runs the program with `arguments`, the first being its own name, and gives its exit code.
+pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
+    let args = match Args::try_parse_from(arguments) {
+        Ok(args) => args,
+        Err(error) => {
+            // `--help` and `--version` come as errors too, and go to stdout with code 0.
+            let code = u8::try_from(error.exit_code()).unwrap_or(2);
+            let _ = error.print();
+            return ExitCode::from(code);
+        }
+    };
+    let result = match &args.command {
+        Command::Check(args) => commands::check::run(args),
+        Command::Kernels(args) => commands::kernels::run(args),
+        Command::Inspect(args) => commands::inspect::run(args),
+        Command::Snapshot(args) => commands::snapshot::run(args),
+        Command::Matrix(args) => commands::matrix::run(args),
+        Command::Explain(args) => commands::explain::run(args),
+        Command::Completions(args) => commands::completions::run(args),
+    };
+    match result {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => {
+            error::print(&error);
+            ExitCode::from(2)
+        }
+    }
+}

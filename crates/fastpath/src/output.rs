@@ -1,0 +1,28 @@
+//! The two ways out: data to stdout, everything else to stderr.
+
+use std::io::{self, Write as _};
+
+/// Writes data to stdout, without styles where no terminal reads or `NO_COLOR` is set. A reader that has gone is no
+/// error: it has seen what it wanted.
+///
+/// # Errors
+///
+/// Any other failure to write.
+pub(crate) fn data(text: &str) -> anyhow::Result<()> {
+    let mut stdout = anstream::stdout().lock();
+    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(anyhow::Error::new(error).context("standard output"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Writes a line to stderr.
+pub(crate) fn note(line: &str) {
+    let visible: String = line
+        .chars()
+        .flat_map(|c| if c.is_control() { c.escape_default().collect() } else { vec![c] })
+        .collect();
+    let _ = writeln!(anstream::stderr().lock(), "{visible}");
+}

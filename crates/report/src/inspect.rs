@@ -1,0 +1,94 @@
+//! The report of `fastpath inspect`: one answer for each configuration.
+
+use std::fmt::Write as _;
+
+use fastpath_host::Witness;
+use fastpath_knowledge::{Advisory, Release};
+use fastpath_verdict::Judgement;
+
+use crate::json::InspectReport;
+use crate::style::{clean, styled, verdict_style};
+
+/// A configuration that was inspected, and its judgement.
+#[derive(Clone, Debug)]
+pub struct Inspected<'a> {
+    /// The input as it was named.
+    pub input: &'a str,
+    /// The release, if the name or the header tells.
+    pub release: Option<&'a Release>,
+    /// What the configuration says.
+    pub witness: &'a Witness,
+    /// The judgement.
+    pub judgement: &'a Judgement,
+    /// Advisories that mark it.
+    pub advisories: Vec<&'a Advisory>,
+    /// How many bytes were read.
+    pub bytes_read: u64,
+}
+
+/// One line of JSON.
+pub fn inspect_json(inspected: &Inspected<'_>) -> String {
+    let witness = inspected.witness;
+    let names = fastpath_kconfig::SYMBOLS.iter().skip(1).map(|symbol| symbol.name().to_owned());
+    let value = |name: &String| {
+        let found = witness.companions.iter().find(|(companion, _)| companion == name);
+        found.map(|(_, value)| value.as_str().to_owned())
+    };
+    let report = InspectReport {
+        schema: "fastpath.inspect/1".to_owned(),
+        input: inspected.input.to_owned(),
+        member: None,
+        release: inspected.release.map(ToString::to_string),
+        header_version: witness.header_version.clone(),
+        value: witness.state.as_str().to_owned(),
+        line: witness.line,
+        verdict: inspected.judgement.verdict.as_str().to_owned(),
+        bytes_read: inspected.bytes_read,
+        companions: names.map(|name| (name.clone(), value(&name))).collect(),
+        detail: witness.detail.clone(),
+        advisories: inspected.advisories.iter().map(|advisory| advisory.id.clone()).collect(),
+    };
+    let mut line = serde_json::to_string(&report).unwrap_or_default();
+    line.push('\n');
+    line
+}
+
+/// A line or a few of text; `verbose` adds the companion options.
+pub fn inspect_text(inspected: &Inspected<'_>, verbose: bool) -> String {
+    let witness = inspected.witness;
+    let verdict = inspected.judgement.verdict;
+    let mut out =
+        format!("{}: {}", clean(inspected.input), styled(verdict_style(verdict), verdict.as_str()));
+    let said = match (&witness.text, witness.line) {
+        (Some(text), Some(line)) => format!("line {line}: {}", clean(text)),
+        _ if witness.state.is_value() => match &inspected.judgement.absent_because {
+            Some(because) => format!("CONFIG_PCI_P2PDMA is absent: {because}"),
+            None => "CONFIG_PCI_P2PDMA is absent".to_owned(),
+        },
+        _ => witness.state.as_str().to_owned(),
+    };
+    let detail = witness.detail.as_ref().map(|detail| format!(", {}", clean(detail)));
+    let _ = writeln!(out, ": {said}{}", detail.unwrap_or_default());
+    if let Some(release) = inspected.release {
+        let _ = writeln!(out, "  kernel    {release}");
+    } else if let Some(version) = &witness.header_version {
+        let _ = writeln!(out, "  kernel    version {}, release not known", clean(version));
+    }
+    for advisory in &inspected.advisories {
+        let effect = crate::json::effect(advisory.effect_on_release());
+        let _ = writeln!(out, "  {effect:<9} {} ({})", advisory.summary, advisory.id);
+    }
+    if witness.lines > 1 {
+        let _ = writeln!(
+            out,
+            "  note      {} lines set the option; the last one counts",
+            witness.lines
+        );
+    }
+    if verbose {
+        for (name, value) in &witness.companions {
+            let _ = writeln!(out, "  companion CONFIG_{name}: {value}");
+        }
+    }
+    out
+}

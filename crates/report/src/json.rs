@@ -1,0 +1,476 @@
+//! The JSON contracts. Fields may be added, never changed; the schemas are generated from these types and checked in.
+
+use fastpath_host::{Evidence, Witness};
+use fastpath_knowledge::Effect;
+use fastpath_verdict::{Check, Finding, Hint, MatrixRow};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// `fastpath check --format json`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct CheckReport {
+    /// `fastpath.check/1`.
+    pub schema: String,
+    /// `supported`, `unsupported`, `blocked` or `unknown`: the worst of the judged layers.
+    pub verdict: String,
+    /// The kernel layer.
+    pub kernel: KernelLayer,
+    /// What was checked, and what a person should know.
+    pub findings: Vec<FindingReport>,
+}
+
+/// The kernel layer of a check.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct KernelLayer {
+    /// The kernel asked about, as `uname -r` prints it.
+    pub release: Option<String>,
+    /// Its verdict.
+    pub verdict: String,
+    /// Why, in one word.
+    pub reason: String,
+    /// The option's value: `y`, `m`, `n`, `not set` or `absent`; null if nothing sound was read.
+    pub value: Option<String>,
+    /// The deciding witness.
+    pub source: Option<SourceReport>,
+    /// Every witness that exists, highest rank first.
+    pub witnesses: Vec<WitnessReport>,
+    /// Paths of sound witnesses that disagree with the deciding one.
+    pub conflicts: Vec<String>,
+    /// Advisories that mark the release.
+    pub advisories: Vec<AdvisoryReport>,
+    /// Whether a row of the matrix was made with exactly this release.
+    pub tested: bool,
+    /// Kernels with an image on the host, newest first.
+    pub installed: Vec<InstalledReport>,
+    /// The release that runs; null if the root does not tell.
+    pub running: Option<String>,
+    /// Why the option is absent, if that can be told.
+    pub absent_because: Option<String>,
+    /// Paths that were looked for and are not there.
+    pub looked_for: Vec<String>,
+}
+
+/// A place in a file.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct SourceReport {
+    /// The file, as on the host, from `/`.
+    pub path: String,
+    /// 1-based line.
+    pub line: Option<u32>,
+}
+
+/// One source that says something about the option.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct WitnessReport {
+    /// The file, as on the host, from `/`.
+    pub path: String,
+    /// What kind of place it is.
+    pub kind: String,
+    /// An option value, or `unreadable`, `empty`, `truncated`, `malformed`, `other-kernel`.
+    pub value: String,
+    /// 1-based line of the option.
+    pub line: Option<u32>,
+    /// Whether this one decides.
+    pub decides: bool,
+    /// That line as it stands there.
+    pub text: Option<String>,
+    /// What is wrong with it, or how an absence was seen.
+    pub detail: Option<String>,
+    /// Other names of the same file.
+    pub also: Vec<String>,
+}
+
+/// An advisory that marks a kernel.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct AdvisoryReport {
+    /// Its id.
+    pub id: String,
+    /// `block` or `warn`: what it does to this kernel by its release alone.
+    pub effect: String,
+    /// One line.
+    pub summary: String,
+    /// Its source.
+    pub url: Option<String>,
+    /// What must hold too for the danger to be real; null if the release alone decides.
+    pub needs: Option<NeedsReport>,
+}
+
+/// Conditions of an advisory on the path.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct NeedsReport {
+    /// `/sys/kernel/iommu_groups/<n>/type` is one of these.
+    pub iommu_group_type: Vec<String>,
+    /// The map type of the path is one of these.
+    pub map_type: Vec<String>,
+}
+
+/// An installed kernel.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct InstalledReport {
+    /// Its release.
+    pub release: String,
+    /// Its verdict.
+    pub verdict: String,
+    /// Whether it runs.
+    pub running: bool,
+    /// Whether it boots next; null if that cannot be told.
+    pub next_boot: Option<bool>,
+}
+
+/// One checked requirement, or one thing worth knowing.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct FindingReport {
+    /// Stable name, accepted by `fastpath explain`.
+    pub id: String,
+    /// `kernel`.
+    pub layer: String,
+    /// `pass`, `info`, `warn`, `unknown`, `fail` or `block`.
+    pub status: String,
+    /// One line.
+    pub summary: String,
+    /// Where it was seen.
+    pub evidence: Vec<EvidenceReport>,
+    /// Why it matters.
+    pub explanation: String,
+    /// What to do.
+    pub hint: Option<HintReport>,
+}
+
+/// A line in a file.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct EvidenceReport {
+    /// The file, as on the host, from `/`.
+    pub path: String,
+    /// 1-based line.
+    pub line: Option<u32>,
+    /// The line as it stands there.
+    pub text: Option<String>,
+}
+
+/// One thing to do.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct HintReport {
+    /// Stable name.
+    pub id: String,
+    /// What to do.
+    pub text: String,
+    /// Commands ready to paste, in order.
+    pub commands: Vec<String>,
+    /// The kernel it leads to.
+    pub kernel: Option<HintKernelReport>,
+}
+
+/// The kernel a hint leads to, judged in its turn.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct HintKernelReport {
+    /// The package to install; null if the kernel is installed already.
+    pub package: Option<String>,
+    /// Its release, or that of the build that was read.
+    pub release: String,
+    /// Advisories that mark it.
+    pub advisories: Vec<HintAdvisoryReport>,
+    /// Whether AMD's driver is known to build for it: `yes`, `no` or `not known`.
+    pub amd_driver: String,
+    /// How that is known.
+    pub amd_driver_source: Option<String>,
+}
+
+/// An advisory that marks the kernel of a hint.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct HintAdvisoryReport {
+    /// Its id.
+    pub id: String,
+    /// `block` or `warn`.
+    pub effect: String,
+    /// One line.
+    pub summary: String,
+}
+
+/// `fastpath kernels --format json`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct KernelsReport {
+    /// `fastpath.kernels/1`.
+    pub schema: String,
+    /// The release that runs; null if the root does not tell.
+    pub running: Option<String>,
+    /// What boots next.
+    pub next_boot: NextBootReport,
+    /// Kernels with an image on the host, newest first.
+    pub kernels: Vec<KernelReport>,
+}
+
+/// What boots next.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct NextBootReport {
+    /// The release; null if it cannot be told.
+    pub release: Option<String>,
+    /// `grub` or `systemd-boot`; null if it cannot be told.
+    pub loader: Option<String>,
+    /// How it was found, or why it cannot be told.
+    pub why: String,
+    /// Where that stands.
+    pub evidence: Option<EvidenceReport>,
+}
+
+/// One installed kernel in full.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct KernelReport {
+    /// Its release.
+    pub release: String,
+    /// Its verdict.
+    pub verdict: String,
+    /// Why, in one word.
+    pub reason: String,
+    /// The option's value; null if nothing sound was read.
+    pub value: Option<String>,
+    /// The deciding witness.
+    pub source: Option<SourceReport>,
+    /// Its image; null for the running kernel if that has none here.
+    pub image: Option<String>,
+    /// Whether it runs.
+    pub running: bool,
+    /// Whether it boots next; null if that cannot be told.
+    pub next_boot: Option<bool>,
+    /// Ids of advisories that mark it.
+    pub advisories: Vec<String>,
+}
+
+/// One line of `fastpath inspect --format json`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct InspectReport {
+    /// `fastpath.inspect/1`.
+    pub schema: String,
+    /// The input as it was named.
+    pub input: String,
+    /// The file inside the input; null if the input is the configuration itself.
+    pub member: Option<String>,
+    /// The kernel's release: from the file's name, else the header's version if it has a local part.
+    pub release: Option<String>,
+    /// The version in the header.
+    pub header_version: Option<String>,
+    /// The option's value, or what is wrong with the file.
+    pub value: String,
+    /// 1-based line of the option.
+    pub line: Option<u32>,
+    /// The verdict.
+    pub verdict: String,
+    /// How many bytes of the input were read.
+    pub bytes_read: u64,
+    /// Values of companion options by name; null where no configuration could be read.
+    pub companions: std::collections::BTreeMap<String, Option<String>>,
+    /// What is wrong with the file.
+    pub detail: Option<String>,
+    /// Ids of advisories that mark the release or the header's version.
+    pub advisories: Vec<String>,
+}
+
+/// `fastpath matrix --format json`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct MatrixReport {
+    /// `fastpath.matrix/1`.
+    pub schema: String,
+    /// The rows, in published order.
+    pub rows: Vec<MatrixRowReport>,
+}
+
+/// One row of the matrix.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct MatrixRowReport {
+    /// The target, as published.
+    pub target: String,
+    /// The target's id in the catalogue.
+    pub id: Option<String>,
+    /// The operating system that was inspected.
+    pub os: String,
+    /// Its default kernel.
+    pub kernel: String,
+    /// Whether that kernel's configuration has the option.
+    pub p2pdma: bool,
+    /// The kernel's verdict.
+    pub verdict: String,
+    /// Advisories that mark it.
+    pub advisories: Vec<AdvisoryReport>,
+    /// What a person on this row can do, best first.
+    pub hints: Vec<HintReport>,
+    /// Who published the row.
+    pub origin: String,
+    /// Where.
+    pub url: String,
+    /// When that was read, `YYYY-MM-DD`.
+    pub date: String,
+    /// How the value was found.
+    pub method: String,
+}
+
+pub(crate) const fn effect(effect: Effect) -> &'static str {
+    match effect {
+        Effect::Warn => "warn",
+        Effect::Block => "block",
+    }
+}
+
+pub(crate) fn evidence(evidence: &Evidence) -> EvidenceReport {
+    EvidenceReport { path: evidence.path.clone(), line: evidence.line, text: evidence.text.clone() }
+}
+
+pub(crate) fn source(evidence: &Evidence) -> SourceReport {
+    SourceReport { path: evidence.path.clone(), line: evidence.line }
+}
+
+pub(crate) fn advisory(advisory: &fastpath_knowledge::Advisory) -> AdvisoryReport {
+    let needs = &advisory.needs;
+    AdvisoryReport {
+        id: advisory.id.clone(),
+        effect: effect(advisory.effect_on_release()).to_owned(),
+        summary: advisory.summary.clone(),
+        url: advisory.source.url.clone(),
+        needs: (!needs.is_empty()).then(|| NeedsReport {
+            iommu_group_type: needs
+                .iommu_group_type
+                .iter()
+                .map(|kind| kind.as_str().to_owned())
+                .collect(),
+            map_type: needs.map_type.iter().map(|kind| kind.as_str().to_owned()).collect(),
+        }),
+    }
+}
+
+fn witness(witness: &Witness, decides: bool) -> WitnessReport {
+    WitnessReport {
+        path: witness.path.clone(),
+        kind: witness.kind.as_str().to_owned(),
+        value: witness.state.as_str().to_owned(),
+        line: witness.line,
+        decides,
+        text: witness.text.clone(),
+        detail: witness.detail.clone(),
+        also: witness.also.clone(),
+    }
+}
+
+pub(crate) fn hint(hint: &Hint) -> HintReport {
+    HintReport {
+        id: hint.id.clone(),
+        text: hint.text.clone(),
+        commands: hint.commands.clone(),
+        kernel: hint.kernel.as_ref().map(|kernel| HintKernelReport {
+            package: kernel.package.clone(),
+            release: kernel.release.to_string(),
+            advisories: kernel
+                .advisories
+                .iter()
+                .map(|advisory| HintAdvisoryReport {
+                    id: advisory.id.clone(),
+                    effect: effect(advisory.effect).to_owned(),
+                    summary: advisory.summary.clone(),
+                })
+                .collect(),
+            amd_driver: kernel.driver.as_str().to_owned(),
+            amd_driver_source: kernel.driver_source.clone(),
+        }),
+    }
+}
+
+fn finding(finding: &Finding) -> FindingReport {
+    FindingReport {
+        id: finding.id.clone(),
+        layer: finding.layer.as_str().to_owned(),
+        status: finding.status.as_str().to_owned(),
+        summary: finding.summary.clone(),
+        evidence: finding.evidence.iter().map(evidence).collect(),
+        explanation: finding.explanation.clone(),
+        hint: finding.hint.as_ref().map(hint),
+    }
+}
+
+impl From<&Check<'_>> for CheckReport {
+    fn from(check: &Check<'_>) -> Self {
+        use fastpath_host::State;
+        let facts = &check.facts.kernel;
+        let exists = |witness: &&Witness| witness.state != State::Missing;
+        let decides = check.kernel.decides.map(|index| &facts.witnesses[index]);
+        let is_deciding =
+            |one: &Witness| decides.is_some_and(|deciding| std::ptr::eq(deciding, one));
+        Self {
+            schema: "fastpath.check/1".to_owned(),
+            verdict: check.verdict.as_str().to_owned(),
+            kernel: KernelLayer {
+                release: facts.release.as_ref().map(ToString::to_string),
+                verdict: check.kernel.verdict.as_str().to_owned(),
+                reason: check.kernel.reason.as_str().to_owned(),
+                value: check.kernel.value.map(|value| value.as_str().to_owned()),
+                source: decides.map(|witness| source(&witness.evidence())),
+                witnesses: facts
+                    .witnesses
+                    .iter()
+                    .filter(exists)
+                    .map(|one| witness(one, is_deciding(one)))
+                    .collect(),
+                conflicts: check
+                    .kernel
+                    .conflicts
+                    .iter()
+                    .map(|&index| facts.witnesses[index].path.clone())
+                    .collect(),
+                advisories: check.advisories.iter().map(|one| advisory(one)).collect(),
+                tested: check.tested,
+                installed: check
+                    .installed
+                    .iter()
+                    .map(|one| InstalledReport {
+                        release: one.kernel.release.to_string(),
+                        verdict: one.judgement.verdict.as_str().to_owned(),
+                        running: one.running,
+                        next_boot: one.next_boot,
+                    })
+                    .collect(),
+                running: facts.running.as_ref().map(ToString::to_string),
+                absent_because: check.kernel.absent_because.clone(),
+                looked_for: facts
+                    .witnesses
+                    .iter()
+                    .filter(|one| !exists(one))
+                    .map(|one| one.path.clone())
+                    .collect(),
+            },
+            findings: check.findings.iter().map(finding).collect(),
+        }
+    }
+}
+
+impl From<&MatrixRow<'_>> for MatrixRowReport {
+    fn from(row: &MatrixRow<'_>) -> Self {
+        Self {
+            target: row.row.target.clone(),
+            id: row.target.map(|target| target.id.clone()),
+            os: row.row.os.clone(),
+            kernel: row.row.kernel.to_string(),
+            p2pdma: row.row.p2pdma,
+            verdict: row.verdict.as_str().to_owned(),
+            advisories: row.advisories.iter().map(|(one, _)| advisory(one)).collect(),
+            hints: row.hints.iter().map(hint).collect(),
+            origin: row.published.origin.clone(),
+            url: row.published.url.clone(),
+            date: row.published.date.clone(),
+            method: row.published.method.clone(),
+        }
+    }
+}
+
+/// Pretty JSON with a final newline.
+pub(crate) fn to_string(value: &impl Serialize) -> String {
+    // Serialising plain records with string keys cannot fail.
+    let mut text = serde_json::to_string_pretty(value).unwrap_or_default();
+    text.push('\n');
+    text
+}
+
+/// The JSON schemas of every contract, by file name.
+pub fn schemas() -> Vec<(&'static str, String)> {
+    vec![
+        ("check.schema.json", to_string(&schemars::schema_for!(CheckReport))),
+        ("inspect.schema.json", to_string(&schemars::schema_for!(InspectReport))),
+        ("kernels.schema.json", to_string(&schemars::schema_for!(KernelsReport))),
+        ("matrix.schema.json", to_string(&schemars::schema_for!(MatrixReport))),
+    ]
+}

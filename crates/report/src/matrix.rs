@@ -1,0 +1,202 @@
+//! Renderings of the support matrix.
+
+use std::fmt::Write as _;
+
+use fastpath_knowledge::Effect;
+use fastpath_verdict::{MatrixRow, Verdict};
+
+use crate::json::{self, MatrixReport, MatrixRowReport};
+use crate::style::{
+    BOLD, DIM, clean, status_style, styled, table, verdict_cell, verdict_style, wrap,
+};
+use crate::text::hint_details;
+
+const fn yes_no(p2pdma: bool) -> &'static str {
+    if p2pdma { "Yes" } else { "No" }
+}
+
+/// Every row as a table for people.
+pub fn matrix_text(rows: &[MatrixRow<'_>]) -> String {
+    let head =
+        ["TARGET", "OS", "KERNEL", "P2PDMA", "VERDICT", "ADVISORIES"].map(str::to_owned).to_vec();
+    let cells = rows.iter().map(|row| {
+        let advisories: Vec<_> =
+            row.advisories.iter().map(|(advisory, _)| advisory.id.as_str()).collect();
+        vec![
+            row.row.target.clone(),
+            row.row.os.clone(),
+            row.row.kernel.to_string(),
+            yes_no(row.row.p2pdma).to_owned(),
+            row.verdict.as_str().to_owned(),
+            advisories.join(", "),
+        ]
+    });
+    let cells: Vec<Vec<String>> = std::iter::once(head).chain(cells).collect();
+    let mut out = table(&cells, 0, |row, column, cell| match (row, column) {
+        (0, _) => DIM,
+        (_, 4) => verdict_cell(cell),
+        _ => anstyle::Style::new(),
+    });
+    for published in sources(rows) {
+        let line = format!("source: {}, read {}", published.origin, published.date);
+        let _ = writeln!(out, "{}", styled(DIM, &line));
+    }
+    out
+}
+
+fn sources<'a>(rows: &[MatrixRow<'a>]) -> Vec<&'a fastpath_knowledge::Published> {
+    let mut sources: Vec<&fastpath_knowledge::Published> = Vec::new();
+    for row in rows {
+        if !sources.iter().any(|source| std::ptr::eq(*source, row.published)) {
+            sources.push(row.published);
+        }
+    }
+    sources
+}
+
+/// One row in full: what was read, the verdict, advisories, and what to do.
+pub fn row_text(row: &MatrixRow<'_>) -> String {
+    let verdict = styled(verdict_style(row.verdict), row.verdict.as_str());
+    let what = match (row.verdict, row.row.p2pdma) {
+        (Verdict::Blocked, _) => "has CONFIG_PCI_P2PDMA=y, and must not be used for the fastpath",
+        (_, true) => "is built with CONFIG_PCI_P2PDMA=y",
+        (_, false) => "is built without CONFIG_PCI_P2PDMA",
+    };
+    let mut out = format!("{verdict}: {} {what}\n\n", row.row.kernel);
+    let mut line = |label: &str, text: &str| {
+        let _ = writeln!(out, "  {label:<10} {text}");
+    };
+    line("target", &row.row.target);
+    if let Some(target) = row.target.filter(|target| target.id != row.row.target) {
+        line("catalogue", &target.id);
+    }
+    line("inspected", &row.row.os);
+    line("kernel", row.row.kernel.as_str());
+    line("p2pdma", yes_no(row.row.p2pdma));
+    line("source", &row.published.origin);
+    line("", &row.published.url);
+    line("read", &row.published.date);
+    line("method", &row.published.method);
+    if !row.advisories.is_empty() {
+        let _ = writeln!(out, "\n{}", styled(BOLD, "advisories"));
+    }
+    for (advisory, effect) in &row.advisories {
+        let status = match effect {
+            Effect::Block => fastpath_verdict::Status::Block,
+            Effect::Warn => fastpath_verdict::Status::Warn,
+        };
+        let word = styled(status_style(status), status.as_str());
+        let _ = writeln!(out, "  {word}  {} ({})", clean(&advisory.summary), advisory.id);
+        for paragraph in advisory.detail.split("\n\n") {
+            out.push_str(&wrap(paragraph, 9));
+        }
+        let _ = writeln!(out, "         lifted by: {}", advisory.lifted_by);
+    }
+    if !row.hints.is_empty() {
+        let _ = writeln!(out, "\n{}", styled(BOLD, "what to do"));
+    }
+    for (number, hint) in row.hints.iter().enumerate() {
+        let _ = writeln!(out, "  {}. {}", number + 1, clean(&hint.text));
+        hint_details(&mut out, hint, 5);
+    }
+    out
+}
+
+/// The published page's table in reStructuredText, with a note on the rows that are blocked.
+pub fn matrix_rst(rows: &[MatrixRow<'_>]) -> String {
+    let mut out = String::from(
+        ".. list-table::\n   :header-rows: 1\n   :widths: 18 30 36 16\n\n   * - TARGET\n     - OS\n     - KERNEL\n     - P2PDMA\n",
+    );
+    for row in rows {
+        let _ = write!(
+            out,
+            "   * - {}\n     - {}\n     - ``{}``\n     - {}\n",
+            row.row.target,
+            row.row.os,
+            row.row.kernel,
+            yes_no(row.row.p2pdma)
+        );
+    }
+    let blocked = blocked(rows);
+    if !blocked.is_empty() {
+        out.push_str("\n.. warning::\n\n");
+        for note in blocked {
+            out.push_str(&wrap(&note, 3));
+        }
+    }
+    out
+}
+
+/// The table in Markdown, with the same note.
+pub fn matrix_markdown(rows: &[MatrixRow<'_>]) -> String {
+    let mut out = String::from(
+        "| Target | OS | Kernel | P2PDMA | Verdict |\n| --- | --- | --- | --- | --- |\n",
+    );
+    for row in rows {
+        let _ = writeln!(
+            out,
+            "| {} | {} | `{}` | {} | {} |",
+            row.row.target,
+            row.row.os.replace('|', "\\|"),
+            row.row.kernel,
+            yes_no(row.row.p2pdma),
+            row.verdict
+        );
+    }
+    for note in blocked(rows) {
+        let _ = write!(out, "\n{note}\n");
+    }
+    out
+}
+
+/// One sentence for each advisory that blocks a row.
+fn blocked(rows: &[MatrixRow<'_>]) -> Vec<String> {
+    let mut notes: Vec<String> = Vec::new();
+    for row in rows {
+        for (advisory, effect) in &row.advisories {
+            if *effect == Effect::Block && row.row.p2pdma {
+                notes.push(format!(
+                    "{}: the kernel has the option, but is not to be used for the fastpath: {}.",
+                    row.row.target, advisory.summary
+                ));
+            }
+        }
+    }
+    notes
+}
+
+/// The rows as comma-separated values, RFC 4180.
+pub fn matrix_csv(rows: &[MatrixRow<'_>]) -> String {
+    let mut out = String::from("target,os,kernel,p2pdma,verdict,advisories,origin,date\r\n");
+    for row in rows {
+        let advisories: Vec<_> =
+            row.advisories.iter().map(|(advisory, _)| advisory.id.as_str()).collect();
+        let fields = [
+            row.row.target.as_str(),
+            &row.row.os,
+            row.row.kernel.as_str(),
+            yes_no(row.row.p2pdma),
+            row.verdict.as_str(),
+            &advisories.join(" "),
+            &row.published.origin,
+            &row.published.date,
+        ];
+        let fields: Vec<String> = fields.iter().map(|field| quoted(field)).collect();
+        let _ = write!(out, "{}\r\n", fields.join(","));
+    }
+    out
+}
+
+fn quoted(field: &str) -> String {
+    if field.contains([',', '"', '\n', '\r']) {
+        format!("\"{}\"", field.replace('"', "\"\""))
+    } else {
+        field.to_owned()
+    }
+}
+
+/// The rows as JSON.
+pub fn matrix_json(rows: &[MatrixRow<'_>]) -> String {
+    let rows = rows.iter().map(MatrixRowReport::from).collect();
+    json::to_string(&MatrixReport { schema: "fastpath.matrix/1".to_owned(), rows })
+}

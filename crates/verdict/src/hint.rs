@@ -1,0 +1,95 @@
+//! What a person can do.
+
+use fastpath_knowledge::{DriverBuild, Effect, Knowledge, Release, Remedy};
+use serde::{Deserialize, Serialize};
+
+/// One thing to do, with commands ready to paste.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hint {
+    /// Stable name: a remedy's id or one of [`hints`].
+    pub id: String,
+    /// What to do, in a sentence or more.
+    pub text: String,
+    /// Commands, in order.
+    pub commands: Vec<String>,
+    /// The kernel it leads to, judged in its turn.
+    pub kernel: Option<HintKernel>,
+}
+
+/// The kernel a hint leads to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HintKernel {
+    /// The package to install; `None` if the kernel is installed already.
+    pub package: Option<String>,
+    /// Its release, or that of the build that was read.
+    pub release: Release,
+    /// Advisories that mark it.
+    pub advisories: Vec<HintAdvisory>,
+    /// Whether AMD's driver is known to build for it.
+    pub driver: DriverBuild,
+    /// How that is known.
+    pub driver_source: Option<String>,
+}
+
+/// An advisory that marks the kernel of a hint.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HintAdvisory {
+    /// Its id.
+    pub id: String,
+    /// What it does to that kernel.
+    pub effect: Effect,
+    /// Its one line.
+    pub summary: String,
+}
+
+/// Ids of hints that are no remedies from the data.
+pub mod hints {
+    /// Reboot into a kernel that is installed.
+    pub const REBOOT: &str = "reboot-into-installed";
+    /// Keep booting the running kernel.
+    pub const KEEP: &str = "keep-running-kernel";
+    /// Run again with more privilege.
+    pub const AS_ROOT: &str = "run-as-root";
+    /// Give a witness.
+    pub const GIVE_WITNESS: &str = "give-a-witness";
+    /// Name the kernel.
+    pub const GIVE_RELEASE: &str = "name-the-kernel";
+    /// Make the host's files visible in the container.
+    pub const MOUNT: &str = "mount-host-files";
+    /// No kernel of this system with the option is known.
+    pub const NO_REMEDY: &str = "no-remedy-known";
+}
+
+impl HintKernel {
+    /// Judges the kernel of a hint by its release.
+    pub(crate) fn new(release: &Release, package: Option<&str>, knowledge: &Knowledge) -> Self {
+        let (driver, known) = knowledge.driver_build(release);
+        let advisories = knowledge.advisories_for(release).map(|advisory| HintAdvisory {
+            id: advisory.id.clone(),
+            effect: advisory.effect_on_release(),
+            summary: advisory.summary.clone(),
+        });
+        Self {
+            package: package.map(str::to_owned),
+            release: release.clone(),
+            advisories: advisories.collect(),
+            driver,
+            driver_source: known.map(|driver| driver.source.clone()),
+        }
+    }
+}
+
+impl Hint {
+    pub(crate) fn new(id: &str, text: impl Into<String>, commands: Vec<String>) -> Self {
+        Self { id: id.to_owned(), text: text.into(), commands, kernel: None }
+    }
+
+    /// A remedy from the data, its own kernel judged.
+    pub fn from_remedy(remedy: &Remedy, knowledge: &Knowledge) -> Self {
+        let kernel = remedy
+            .kernel
+            .as_ref()
+            .map(|kernel| HintKernel::new(&kernel.release, Some(&kernel.package), knowledge));
+        Self { kernel, ..Self::new(&remedy.id, remedy.summary.clone(), remedy.commands.clone()) }
+    }
+}

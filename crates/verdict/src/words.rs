@@ -1,0 +1,222 @@
+//! The words of the product: verdicts, layers, statuses, reasons, and the ids of findings.
+
+use std::fmt;
+
+use fastpath_host::Evidence;
+use serde::{Deserialize, Serialize};
+
+use crate::hint::Hint;
+
+/// The answer to "can the fastpath be used?".
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// Yes, as far as the judged layers go.
+    Supported,
+    /// It cannot be told. Never to be read as no.
+    Unknown,
+    /// No.
+    Unsupported,
+    /// It would run, and must not: data may be corrupted.
+    Blocked,
+}
+
+impl Verdict {
+    /// The word used in output.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Supported => "supported",
+            Self::Unknown => "unknown",
+            Self::Unsupported => "unsupported",
+            Self::Blocked => "blocked",
+        }
+    }
+
+    /// The exit code of a command that judges: 0 supported, 1 unsupported or blocked, 2 unknown.
+    pub const fn exit_code(self) -> u8 {
+        match self {
+            Self::Supported => 0,
+            Self::Unsupported | Self::Blocked => 1,
+            Self::Unknown => 2,
+        }
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// What must be fine for the fastpath to run, in this order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Layer {
+    /// The kernel's configuration, and what is known about the kernel.
+    Kernel,
+}
+
+impl Layer {
+    /// The word used in output.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Kernel => "kernel",
+        }
+    }
+}
+
+/// How a checked requirement came out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Status {
+    /// It holds.
+    Pass,
+    /// Something a person should know; the verdict stays.
+    Info,
+    /// Something a person should look at; the verdict stays.
+    Warn,
+    /// It cannot be told.
+    Unknown,
+    /// It does not hold.
+    Fail,
+    /// The fastpath must not be used.
+    Block,
+}
+
+impl Status {
+    /// The word used in output.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Pass => "pass",
+            Self::Info => "info",
+            Self::Warn => "warn",
+            Self::Unknown => "unknown",
+            Self::Fail => "fail",
+            Self::Block => "block",
+        }
+    }
+}
+
+/// One checked requirement, or one thing worth knowing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Finding {
+    /// Stable name, accepted by `fastpath explain`: one of [`FINDINGS`] or an advisory's id.
+    pub id: String,
+    /// The layer it belongs to.
+    pub layer: Layer,
+    /// How it came out.
+    pub status: Status,
+    /// One line.
+    pub summary: String,
+    /// Where it was seen.
+    pub evidence: Vec<Evidence>,
+    /// Why it matters: a sentence or two.
+    pub explanation: String,
+    /// What to do.
+    pub hint: Option<Hint>,
+}
+
+macro_rules! words {
+    ($(#[$meta:meta])* $name:ident, $all:ident, $all_doc:literal: $($(#[doc = $doc:literal])* $variant:ident = $word:literal,)*) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+        pub enum $name {
+            $($(#[doc = $doc])* #[serde(rename = $word)] $variant,)*
+        }
+
+        impl $name {
+            /// The word used in output, accepted by `fastpath explain`.
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $word,)* }
+            }
+        }
+
+        #[doc = $all_doc]
+        pub const $all: &[$name] = &[$($name::$variant,)*];
+    };
+}
+
+words! {
+    /// Why a layer's verdict is what it is.
+    Reason, REASONS, "Every reason.":
+    /// The deciding configuration has `CONFIG_PCI_P2PDMA=y`.
+    OptionY = "option-y",
+    /// It says `is not set`.
+    OptionNotSet = "option-not-set",
+    /// It is whole and has no line for the option.
+    OptionAbsent = "option-absent",
+    /// It says `=n`.
+    OptionN = "option-n",
+    /// It says `=m`, which cannot be for a bool.
+    OptionMInvalid = "option-m-invalid",
+    /// A blocking advisory marks the kernel.
+    Advisory = "advisory",
+    /// The running kernel has the option's symbols.
+    SymbolsPresent = "symbols-present",
+    /// The running kernel has PCI symbols, but not the option's.
+    SymbolsAbsent = "symbols-absent",
+    /// There is nothing to read about any kernel.
+    NoWitness = "no-witness",
+    /// What there is to read is about other kernels.
+    NoWitnessForThisKernel = "no-witness-for-this-kernel",
+    /// The best witness has no content.
+    WitnessEmpty = "witness-empty",
+    /// The best witness ends before its end.
+    WitnessTruncated = "witness-truncated",
+    /// The best witness is not what its name says.
+    WitnessMalformed = "witness-malformed",
+    /// The best witness could not be read.
+    WitnessUnreadable = "witness-unreadable",
+    /// The root does not tell which kernel runs.
+    ReleaseUnknown = "release-unknown",
+}
+
+/// The ids of findings, apart from advisories' own.
+pub mod finding {
+    /// The kernel has the option.
+    pub const OPTION: &str = "kernel-option";
+    /// Two sound witnesses disagree.
+    pub const CONFLICT: &str = "kernel-witness-conflict";
+    /// The deciding configuration sets the option more than once.
+    pub const DUPLICATE: &str = "kernel-option-duplicate";
+    /// A witness could not be read.
+    pub const UNREADABLE: &str = "kernel-witness-unreadable";
+    /// A witness is empty, cut or malformed.
+    pub const DAMAGED: &str = "kernel-witness-damaged";
+    /// A configuration is about another kernel.
+    pub const OTHER_KERNEL: &str = "kernel-witness-other-kernel";
+    /// A better kernel is installed but not running.
+    pub const BETTER_INSTALLED: &str = "kernel-better-installed";
+    /// The kernel that boots next is worse than the running one.
+    pub const NEXT_BOOT_WORSE: &str = "kernel-next-boot-worse";
+    /// The kernel that boots next is blocked.
+    pub const NEXT_BOOT_BLOCKED: &str = "kernel-next-boot-blocked";
+    /// It cannot be told which of several differing kernels boots next.
+    pub const NEXT_BOOT_UNKNOWN: &str = "kernel-next-boot-unknown";
+    /// A further remedy.
+    pub const ALTERNATIVE: &str = "kernel-alternative";
+    /// `CONFIG_HSA_AMD_P2P` is off, which does not matter.
+    pub const HSA_AMD_P2P: &str = "kernel-hsa-amd-p2p";
+    /// The root is a container's.
+    pub const CONTAINER: &str = "kernel-container";
+    /// The host is WSL2, which has no KFD.
+    pub const WSL2: &str = "kernel-wsl2";
+}
+
+/// Every id of [`finding`].
+pub const FINDINGS: &[&str] = &[
+    finding::OPTION,
+    finding::CONFLICT,
+    finding::DUPLICATE,
+    finding::UNREADABLE,
+    finding::DAMAGED,
+    finding::OTHER_KERNEL,
+    finding::BETTER_INSTALLED,
+    finding::NEXT_BOOT_WORSE,
+    finding::NEXT_BOOT_BLOCKED,
+    finding::NEXT_BOOT_UNKNOWN,
+    finding::ALTERNATIVE,
+    finding::HSA_AMD_P2P,
+    finding::CONTAINER,
+    finding::WSL2,
+];
