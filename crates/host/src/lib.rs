@@ -13,6 +13,8 @@ mod kernel;
 mod lines;
 pub mod mask;
 mod os;
+#[cfg(feature = "snapshot")]
+pub mod snapshot;
 mod tree;
 mod witness;
 

@@ -1,0 +1,119 @@
+//! Snapshots: what was asked about a host, and what the answers were, in one file.
+//!
+//! A [`Recorder`] stands between the readers and a root and remembers every question with its answer; [`write`] puts
+//! them into an archive; a [`Replay`] over that archive answers the same questions on another machine, so that the same
+//! readers give the same facts there.
+//!
+//! # The format, `fastpath.snapshot/1`
+//!
+//! A tar archive of regular files, compressed with zstd (plain tar is read as well). The first member is
+//! `manifest.json`, an object with
+//!
+//! | field | |
+//! | --- | --- |
+//! | `schema` | `"fastpath.snapshot/1"` |
+//! | `tool` | version of the program that wrote it |
+//! | `time` | when, RFC 3339 in UTC |
+//! | `euid` | effective user it was read as |
+//! | `uname` | `sysname`, `release`, `machine` of the kernel it was read on, or null if a directory was read |
+//! | `paths` | the questions, sorted by path |
+//!
+//! Each question has `path` (absolute, as on the host), `op` (`read`, `list`, `kind`) and `state`:
+//!
+//! | state | more fields |
+//! | --- | --- |
+//! | `file` | `id`: small integer, the same for two names of one file; `length` of what is kept; `original`: length before strings were taken out, if another; `filtered` and `lines` if only parts of its lines were read; `same_as`: the path that keeps the bytes of this one; `member`: where the bytes are, if not under `root` |
+//! | `directory` | `entries`: `name` and `kind` of each |
+//! | `kind` | `kind` |
+//! | `missing` | |
+//! | `wrong-kind` | `kind` |
+//! | `too-large` | `limit` |
+//! | `errno` | `errno`: its symbol, `EACCES` |
+//!
+//! The bytes of a file follow as member `root/<path>`. Machine ids and UUIDs in names are masked with
+//! [`mask_ids`](crate::mask::mask_ids); names that would become one are numbered in their last digits. Fields may be
+//! added; a reader ignores those it does not know.
+//!
+//! A snapshot may come from anyone: reading one is bounded in memory, writes nothing, and follows no name out of it.
+
+mod archive;
+mod errno;
+mod manifest;
+mod names;
+mod record;
+mod replay;
+mod time;
+
+pub use archive::{WriteError, write, write_file};
+pub use manifest::{Meta, Uname};
+pub use record::Recorder;
+pub use replay::{Replay, SnapshotError};
+
+/// The schema of the manifest.
+pub const SCHEMA: &str = "fastpath.snapshot/1";
+
+/// The name of the first member.
+const MANIFEST: &str = "manifest.json";
+
+/// More members than this is no snapshot.
+pub const MAX_MEMBERS: usize = 10_000;
+
+/// The most bytes of an archive once decompressed, and of the file itself.
+pub const MAX_BYTES: usize = 256 << 20;
+
+/// The most bytes of a manifest.
+pub const MAX_MANIFEST: usize = 16 << 20;
+
+/// The largest zstd window, what RFC 8878 asks every decoder for and what `zstd -19` uses.
+pub const MAX_WINDOW: u64 = 8 << 20;
+
+/// The kinds of question.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
+)]
+#[serde(rename_all = "lowercase")]
+enum Op {
+    Read,
+    List,
+    Kind,
+}
+
+/// One spelling for each path: from `/`, without empty and `.` components. A slash at the end stays, for it asks for a
+/// directory; `..` stays, for what it means depends on links.
+fn normal(path: &str) -> String {
+    let mut out = String::with_capacity(path.len() + 1);
+    for component in components(path) {
+        out.push('/');
+        out.push_str(component);
+    }
+    if out.is_empty() || path.ends_with('/') || path.ends_with("/.") {
+        out.push('/');
+    }
+    out
+}
+
+fn components(path: &str) -> impl DoubleEndedIterator<Item = &str> {
+    path.split('/').filter(|component| !matches!(*component, "" | "."))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::normal;
+
+    #[test]
+    fn one_spelling_for_each_path() {
+        for (path, expected) in [
+            ("", "/"),
+            ("/", "/"),
+            (".", "/"),
+            ("//a/./b", "/a/b"),
+            ("a/b/", "/a/b/"),
+            ("/a/.", "/a/"),
+            ("/a/../b", "/a/../b"),
+            ("/a.", "/a."),
+        ] {
+            assert_eq!(normal(path), expected, "{path}");
+            assert_eq!(normal(expected), expected, "{path} twice");
+        }
+    }
+}
