@@ -1,6 +1,7 @@
 //! The operating system in a root, and what kind of place it is.
 
 use fastpath_knowledge::Release;
+use memchr::memmem;
 use serde::{Deserialize, Serialize};
 
 use crate::tree::{Tree, Want};
@@ -88,11 +89,19 @@ impl Environment {
     /// Looks for the marks that containers and WSL2 leave.
     pub fn read(tree: &dyn Tree, running: Option<&Release>) -> Self {
         let there = |path: &str| tree.kind(path).is_ok();
-        let marked = ["/.dockerenv", "/run/.containerenv", "/run/systemd/container"];
-        let container = marked.into_iter().any(there)
-            || tree
-                .read("/proc/1/cgroup", &Want::lines(SMALL, keep_cgroup))
-                .is_ok_and(|content| content.bytes.iter().any(|&byte| byte != b'\n'));
+        let says = |path: &str, filter| {
+            let content = tree.read(path, &Want::lines(SMALL, filter)).ok()?;
+            Some(content.bytes.into_iter().filter(|&byte| byte != b'\n').collect::<Vec<u8>>())
+        };
+        let named = says("/proc/1/cgroup", keep_runtime).is_some_and(|name| !name.is_empty());
+        let root = says("/proc/self/mountinfo", keep_root_mount).unwrap_or_default();
+        // Docker's mark stays in an image's files when they become a virtual machine's disk.
+        let marked = there("/.dockerenv") && root != DISK;
+        let container = named
+            || marked
+            || there("/run/.containerenv")
+            || there("/run/systemd/container")
+            || (!root.is_empty() && root != DISK);
         let wsl2 = running.is_some_and(|release| release.as_str().contains("microsoft"))
             || there("/proc/sys/fs/binfmt_misc/WSLInterop")
             || there("/proc/sys/fs/binfmt_misc/WSLInterop-late");
@@ -100,14 +109,33 @@ impl Environment {
     }
 }
 
+const RUNTIMES: [&[u8]; 6] = [b"docker", b"kubepods", b"libpod", b"containerd", b"lxc", b"crio"];
+
 /// Keeps only the name of the container runtime: the rest of the line identifies the container.
-fn keep_cgroup(line: &[u8], out: &mut Vec<u8>) {
-    const RUNTIMES: [&[u8]; 6] =
-        [b"docker", b"kubepods", b"libpod", b"containerd", b"lxc", b"crio"];
-    for runtime in RUNTIMES {
-        if memchr::memmem::find(line, runtime).is_some() {
-            out.extend_from_slice(runtime);
-            return;
-        }
+fn keep_runtime(line: &[u8], out: &mut Vec<u8>) {
+    if let Some(runtime) = RUNTIMES.iter().find(|runtime| memmem::find(line, runtime).is_some()) {
+        out.extend_from_slice(runtime);
+    }
+}
+
+/// What [`keep_root_mount`] leaves of a root that is on a disk.
+const DISK: &[u8] = b"disk";
+
+/// Of the line that mounts `/`, keeps whether its source is a block device, else the container runtime whose layers it
+/// is made of. Format: <https://man7.org/linux/man-pages/man5/proc_pid_mountinfo.5.html>.
+fn keep_root_mount(line: &[u8], out: &mut Vec<u8>) {
+    if line == DISK || RUNTIMES.contains(&line) {
+        out.extend_from_slice(line);
+        return;
+    }
+    let mut fields = line.split(|&byte| byte == b' ');
+    if fields.nth(4) != Some(b"/") {
+        return;
+    }
+    let source = fields.skip_while(|field| *field != b"-").nth(2).unwrap_or_default();
+    if source.starts_with(b"/dev/") {
+        out.extend_from_slice(DISK);
+    } else {
+        keep_runtime(line, out);
     }
 }

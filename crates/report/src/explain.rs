@@ -55,7 +55,10 @@ fn explain_advisory(out: &mut String, advisory: &Advisory) {
 fn explain_remedy(out: &mut String, remedy: &Remedy, knowledge: &Knowledge) {
     let _ = writeln!(out, "{}: {}", styled(BOLD, &remedy.id), remedy.summary);
     paragraphs(out, &remedy.text);
-    let hint = fastpath_verdict::Hint::from_remedy(remedy, knowledge);
+    let hint = fastpath_verdict::Hint {
+        detail: None,
+        ..fastpath_verdict::Hint::from_remedy(remedy, knowledge)
+    };
     if !hint.commands.is_empty() || hint.kernel.is_some() {
         out.push('\n');
     }

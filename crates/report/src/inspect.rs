@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use fastpath_host::Witness;
 use fastpath_knowledge::{Advisory, Release};
-use fastpath_verdict::Judgement;
+use fastpath_verdict::{Judgement, Verdict};
 
 use crate::json::InspectReport;
 use crate::style::{clean, styled, verdict_style};
@@ -74,7 +74,8 @@ pub fn inspect_text(inspected: &Inspected<'_>, verbose: bool) -> String {
     } else if let Some(version) = &witness.header_version {
         let _ = writeln!(out, "  kernel    version {}, release not known", clean(version));
     }
-    for advisory in &inspected.advisories {
+    // An advisory is about using the fastpath, which a kernel without the option cannot.
+    for advisory in inspected.advisories.iter().filter(|_| verdict != Verdict::Unsupported) {
         let effect = crate::json::effect(advisory.effect_on_release());
         let _ = writeln!(out, "  {effect:<9} {} ({})", advisory.summary, advisory.id);
     }

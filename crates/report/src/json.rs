@@ -154,6 +154,8 @@ pub struct HintReport {
     pub id: String,
     /// What to do.
     pub text: String,
+    /// More about it: a paragraph.
+    pub detail: Option<String>,
     /// Commands ready to paste, in order.
     pub commands: Vec<String>,
     /// The kernel it leads to.
@@ -352,6 +354,7 @@ pub(crate) fn hint(hint: &Hint) -> HintReport {
     HintReport {
         id: hint.id.clone(),
         text: hint.text.clone(),
+        detail: hint.detail.clone(),
         commands: hint.commands.clone(),
         kernel: hint.kernel.as_ref().map(|kernel| HintKernelReport {
             package: kernel.package.clone(),

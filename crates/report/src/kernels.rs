@@ -78,7 +78,8 @@ pub fn kernels_text(check: &Check<'_>) -> String {
         if kernel.image.is_none() {
             notes.push("no image here".to_owned());
         }
-        notes.extend(kernel.advisories.iter().cloned());
+        // An advisory is about using the fastpath, which a kernel without the option cannot.
+        notes.extend(kernel.advisories.iter().filter(|_| kernel.verdict != "unsupported").cloned());
         let source = kernel.source.as_ref().map(|source| clean(&source.path));
         vec![
             kernel.release.clone(),

@@ -117,12 +117,9 @@ pub fn matrix_rst(rows: &[MatrixRow<'_>]) -> String {
             yes_no(row.row.p2pdma)
         );
     }
-    let blocked = blocked(rows);
-    if !blocked.is_empty() {
+    if let Some(note) = blocked_note(rows) {
         out.push_str("\n.. warning::\n\n");
-        for note in blocked {
-            out.push_str(&wrap(&note, 3));
-        }
+        out.push_str(&wrap(&note, 3));
     }
     out
 }
@@ -143,26 +140,29 @@ pub fn matrix_markdown(rows: &[MatrixRow<'_>]) -> String {
             row.verdict
         );
     }
-    for note in blocked(rows) {
+    if let Some(note) = blocked_note(rows) {
         let _ = write!(out, "\n{note}\n");
     }
     out
 }
 
-/// One sentence for each advisory that blocks a row.
-fn blocked(rows: &[MatrixRow<'_>]) -> Vec<String> {
-    let mut notes: Vec<String> = Vec::new();
-    for row in rows {
-        for (advisory, effect) in &row.advisories {
-            if *effect == Effect::Block && row.row.p2pdma {
-                notes.push(format!(
-                    "{}: the kernel has the option, but is not to be used for the fastpath: {}.",
-                    row.row.target, advisory.summary
-                ));
-            }
-        }
-    }
-    notes
+/// A sentence on the rows whose kernel has the option and is blocked all the same.
+fn blocked_note(rows: &[MatrixRow<'_>]) -> Option<String> {
+    let names: Vec<&str> = rows
+        .iter()
+        .filter(|row| row.verdict == Verdict::Blocked)
+        .map(|row| row.row.target.as_str())
+        .collect();
+    let (last, others) = names.split_last()?;
+    let (names, kernel, has, it) = if others.is_empty() {
+        ((*last).to_owned(), "kernel", "has", "it")
+    } else {
+        (format!("{} and {last}", others.join(", ")), "kernels", "have", "them")
+    };
+    Some(format!(
+        "The default {kernel} of {names} {has} the option, yet a fastpath transfer on {it} may corrupt memory without any \
+         error. Treat {it} as a no: stay on the fallback, or boot another kernel."
+    ))
 }
 
 /// The rows as comma-separated values, RFC 4180.

@@ -25,6 +25,12 @@ pub fn check_text(check: &Check<'_>, verbose: bool) -> String {
     findings(&mut out, check, verbose);
     what_to_do(&mut out, check);
     installed(&mut out, check, verbose);
+    let reason = check.kernel.reason.as_str();
+    let _ = writeln!(
+        out,
+        "\n{}",
+        styled(DIM, &format!("more: fastpath explain {reason}, or any name in parentheses"))
+    );
     out
 }
 
@@ -134,9 +140,10 @@ fn findings(out: &mut String, check: &Check<'_>, verbose: bool) {
     for finding in shown {
         let status = finding.status.as_str();
         let gap = 7 - status.len();
+        let id = styled(DIM, &format!("({})", finding.id));
         let _ = writeln!(
             out,
-            "  {}{:gap$}  {}",
+            "  {}{:gap$}  {} {id}",
             styled(status_style(finding.status), status),
             "",
             clean(&finding.summary)
@@ -148,8 +155,6 @@ fn findings(out: &mut String, check: &Check<'_>, verbose: bool) {
             let text = evidence.text.as_deref().map(|text| format!(": {}", clean(text)));
             let _ = writeln!(out, "           {}{}", place(evidence), text.unwrap_or_default());
         }
-        let more = format!("fastpath explain {}", finding.id);
-        let _ = writeln!(out, "           {}", styled(DIM, &more));
     }
 }
 
@@ -169,17 +174,20 @@ fn what_to_do(out: &mut String, check: &Check<'_>) {
     for (number, hint) in hints.iter().enumerate() {
         let mark = if hints.len() == 1 { "  ".to_owned() } else { format!("  {}. ", number + 1) };
         let _ = writeln!(out, "{mark}{}", clean(&hint.text));
-        hint_details(out, hint, 5);
+        hint_details(out, hint, mark.len());
     }
 }
 
 /// The commands of a hint, and what is known about the kernel it leads to.
 pub(crate) fn hint_details(out: &mut String, hint: &Hint, indent: usize) {
+    if let Some(detail) = &hint.detail {
+        out.push_str(&wrap(detail, indent));
+    }
     for command in &hint.commands {
         let _ = writeln!(out, "{:indent$}  {}", "", styled(BOLD, &clean(command)));
     }
     let Some(kernel) = &hint.kernel else { return };
-    let _ = writeln!(out, "{:indent$}that kernel: {}", "", kernel.release);
+    let _ = writeln!(out, "{:indent$}about {}:", "", kernel.release);
     for advisory in &kernel.advisories {
         let effect = match advisory.effect {
             Effect::Block => styled(status_style(Status::Block), "blocked"),

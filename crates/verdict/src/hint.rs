@@ -10,6 +10,8 @@ pub struct Hint {
     pub id: String,
     /// What to do, in a sentence or more.
     pub text: String,
+    /// More about it: a paragraph.
+    pub detail: Option<String>,
     /// Commands, in order.
     pub commands: Vec<String>,
     /// The kernel it leads to, judged in its turn.
@@ -81,7 +83,7 @@ impl HintKernel {
 
 impl Hint {
     pub(crate) fn new(id: &str, text: impl Into<String>, commands: Vec<String>) -> Self {
-        Self { id: id.to_owned(), text: text.into(), commands, kernel: None }
+        Self { id: id.to_owned(), text: text.into(), detail: None, commands, kernel: None }
     }
 
     /// A remedy from the data, its own kernel judged.
@@ -90,6 +92,22 @@ impl Hint {
             .kernel
             .as_ref()
             .map(|kernel| HintKernel::new(&kernel.release, Some(&kernel.package), knowledge));
-        Self { kernel, ..Self::new(&remedy.id, remedy.summary.clone(), remedy.commands.clone()) }
+        let detail = Some(remedy.text.trim().replace('\n', " "));
+        Self {
+            kernel,
+            detail,
+            ..Self::new(&remedy.id, remedy.summary.clone(), remedy.commands.clone())
+        }
     }
 }
+
+/// Every id of [`hints`].
+pub const HINTS: &[&str] = &[
+    hints::REBOOT,
+    hints::KEEP,
+    hints::AS_ROOT,
+    hints::GIVE_WITNESS,
+    hints::GIVE_RELEASE,
+    hints::MOUNT,
+    hints::NO_REMEDY,
+];

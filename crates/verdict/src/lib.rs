@@ -12,7 +12,7 @@ mod matrix;
 mod words;
 
 pub use check::{Check, InstalledVerdict, check};
-pub use hint::{Hint, HintAdvisory, HintKernel, hints};
+pub use hint::{HINTS, Hint, HintAdvisory, HintKernel, hints};
 pub use kernel::{Judgement, judge, judge_release};
 pub use matrix::{MatrixRow, matrix};
 pub use words::{FINDINGS, Finding, Layer, REASONS, Reason, Status, Verdict, finding};
