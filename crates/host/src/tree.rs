@@ -38,7 +38,8 @@ pub struct Want {
     pub redact: Option<fn(&[u8]) -> Vec<u8>>,
 }
 
-/// Appends to the output what is used of one line (given without its line end). Line numbers stay as they are.
+/// Appends to the output what is used of one line (given without its line end). Line numbers stay as they are. What it
+/// keeps of a line it keeps again of what it kept: a snapshot holds filtered lines, and its reader filters them anew.
 pub type LineFilter = fn(line: &[u8], out: &mut Vec<u8>);
 
 impl Want {

@@ -58,7 +58,9 @@ impl<'a> Recorder<'a> {
         let mut answers = self.answers.borrow_mut();
         let known = answers.entry((normal(path), op)).or_default();
         if is_news(known, &answer) {
-            known.retain(|old| !matches!(old, Answer::TooLarge(_)));
+            if let Answer::TooLarge(_) = answer {
+                known.retain(|old| !matches!(old, Answer::TooLarge(_)));
+            }
             known.push(answer);
         }
     }
@@ -74,9 +76,11 @@ fn is_news(known: &[Answer], answer: &Answer) -> bool {
             Answer::File(old) => old.filtered == new.filtered && old.bytes == new.bytes,
             _ => false,
         }),
-        Answer::TooLarge(new) => {
-            known.iter().all(|old| matches!(old, Answer::TooLarge(old) if old < new))
-        }
+        Answer::TooLarge(new) => known.iter().all(|old| match old {
+            Answer::File(old) => old.filtered,
+            Answer::TooLarge(old) => old < new,
+            _ => false,
+        }),
         _ => false,
     }
 }

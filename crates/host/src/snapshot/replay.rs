@@ -284,15 +284,16 @@ impl Tree for Replay {
                 _ => None,
             })
             .collect();
+        let too_large =
+            |answer: &Answer| matches!(answer, Answer::TooLarge(limit) if want.limit <= *limit);
+        if answers.iter().any(too_large) {
+            return Err(ReadError::TooLarge(want.limit));
+        }
         let file = match want.lines {
             Some(filter) if files.len() > 1 => self.choose(&files, filter),
             Some(_) => files.first().copied(),
             // Parts of a file are no answer to a question for all of it.
-            None if !files.is_empty() => {
-                let whole = files.iter().find(|file| !file.filtered);
-                return self.content(whole.ok_or(ReadError::NotRecorded)?, want);
-            }
-            None => None,
+            None => files.iter().find(|file| !file.filtered).copied(),
         };
         if let Some(file) = file {
             return self.content(file, want);
@@ -301,9 +302,6 @@ impl Tree for Replay {
             Some(Answer::Missing) => Err(ReadError::Missing),
             Some(Answer::WrongKind(kind)) => Err(ReadError::WrongKind(*kind)),
             Some(Answer::Errno(errno)) => Err(ReadError::Os(*errno)),
-            Some(Answer::TooLarge(limit)) if want.limit <= *limit => {
-                Err(ReadError::TooLarge(want.limit))
-            }
             _ => Err(self.refusal(&path, FileKind::File)),
         }
     }
@@ -437,11 +435,15 @@ fn members(tar: &[u8]) -> Result<Vec<(String, Range<usize>)>, SnapshotError> {
     let mut members: Vec<(String, Range<usize>)> = Vec::new();
     let mut seen = BTreeSet::new();
     let mut end = 0;
-    // The archive's own errors quote names and positions of headers only; which of both is not known.
-    let broken = |error: io::Error, any: bool| match error.kind() {
-        io::ErrorKind::UnexpectedEof => SnapshotError::Cut(tar.len()),
-        _ if !any => SnapshotError::NotASnapshot("there is no tar archive in it"),
-        _ => damaged(&shorten(&error.to_string())),
+    let broken = |error: io::Error, any: bool| {
+        let text = error.to_string();
+        if !any {
+            SnapshotError::NotASnapshot("there is no tar archive in it")
+        } else if !tar.len().is_multiple_of(512) || text.contains("unexpected EOF") {
+            SnapshotError::Cut(tar.len())
+        } else {
+            damaged(&shorten(&text))
+        }
     };
     for entry in archive.entries().map_err(|error| broken(error, false))? {
         let entry = entry.map_err(|error| broken(error, !members.is_empty()))?;
