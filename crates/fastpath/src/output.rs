@@ -2,6 +2,8 @@
 
 use std::io::{self, Write as _};
 
+use anyhow::Context as _;
+
 /// Writes data to stdout, without styles where no terminal reads or `NO_COLOR` is set. A reader that has gone is no
 /// error: it has seen what it wanted.
 ///
@@ -16,6 +18,16 @@ pub(crate) fn data(text: &str) -> anyhow::Result<()> {
         }
         _ => Ok(()),
     }
+}
+
+/// Writes bytes to stdout as they are.
+///
+/// # Errors
+///
+/// Any failure to write: unlike a report, half an archive is worth nothing.
+pub(crate) fn bytes(bytes: &[u8]) -> anyhow::Result<()> {
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(bytes).and_then(|()| stdout.flush()).context("standard output")
 }
 
 /// Writes a line to stderr.

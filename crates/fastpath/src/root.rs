@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
+use fastpath_host::snapshot::Replay;
 use fastpath_host::{DirTree, Tree};
 use fastpath_knowledge::Knowledge;
 
@@ -16,6 +17,10 @@ const KNOWLEDGE_VARIABLE: &str = "HIPFILE_KNOWLEDGE";
 
 /// Opens the root that was asked for.
 pub(crate) fn open(args: &RootArgs) -> anyhow::Result<Box<dyn Tree>> {
+    if let Some(file) = &args.snapshot {
+        let replay = Replay::open(file).with_context(|| file.display().to_string())?;
+        return Ok(Box::new(replay));
+    }
     let root = args.root.as_deref().unwrap_or(Path::new("/"));
     Ok(Box::new(DirTree::open(root)?))
 }

@@ -1,7 +1,41 @@
 //! `fastpath snapshot`.
 
-use crate::args::SnapshotArgs;
+use std::path::Path;
 
-pub(crate) fn run(_args: &SnapshotArgs) -> anyhow::Result<u8> {
-    anyhow::bail!("not yet")
+use fastpath_host::snapshot::{Meta, Recorder, Replay, write, write_file};
+use fastpath_host::{Asked, DirTree, gather};
+
+use crate::args::SnapshotArgs;
+use crate::error::Hinted;
+use crate::output;
+
+/// What the archive is called when nobody says.
+const DEFAULT_NAME: &str = "fastpath-snapshot.tar.zst";
+
+pub(crate) fn run(args: &SnapshotArgs) -> anyhow::Result<u8> {
+    let path = args.output.as_deref().unwrap_or(Path::new(DEFAULT_NAME));
+    let to_stdout = path == Path::new("-");
+    if !to_stdout && !args.force && path.symlink_metadata().is_ok() {
+        let message = format!("{}: exists already", path.display());
+        return Err(Hinted { message, hint: "`--force` replaces it".to_owned() }.into());
+    }
+    let root = args.root.as_deref().unwrap_or(Path::new("/"));
+    let tree = DirTree::open(root)?;
+    let recorder = Recorder::new(&tree);
+    let facts = gather(&recorder, &Asked::Running);
+    let now = jiff::Timestamp::from_second(jiff::Timestamp::now().as_second())?;
+    let meta = Meta::new(env!("CARGO_PKG_VERSION"), &now.to_string());
+    let meta = if args.root.is_none() { meta.with_uname() } else { meta };
+    // A snapshot that does not give the same facts back is worth nothing; better to know now.
+    let mut archive = Vec::new();
+    write(&recorder, &meta, &mut archive)?;
+    let replayed = gather(&Replay::from_bytes(archive.clone())?, &Asked::Running);
+    anyhow::ensure!(replayed == facts, "the snapshot does not give the same facts as this root");
+    if to_stdout {
+        output::bytes(&archive)?;
+    } else {
+        write_file(&recorder, &meta, path)?;
+        output::note(&format!("wrote {}, {} bytes", path.display(), archive.len()));
+    }
+    Ok(0)
 }
