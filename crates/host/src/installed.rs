@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use fastpath_knowledge::{Release, compare};
 use serde::{Deserialize, Serialize};
 
-use crate::tree::{FileKind, Tree};
+use crate::tree::{FileKind, ReadError, Tree};
 use crate::witness::{Witness, witnesses};
 
 /// A kernel with an image on the host.
@@ -25,10 +25,26 @@ const IMAGES: [&str; 5] = ["vmlinuz-", "vmlinux-", "kernel-", "Image-", "bzImage
 /// More kernels than any host has; bounds the work on a hostile root.
 const MAX_KERNELS: usize = 128;
 
+/// Directories that hold kernels.
+const BOOT: &str = "/boot";
+const MODULES: [&str; 2] = ["/lib/modules", "/usr/lib/modules"];
+
+/// The directories that may hold kernels and could not be listed, with the reason: what is installed is not known
+/// fully then.
+pub(crate) fn unlisted(tree: &dyn Tree) -> Vec<(String, String)> {
+    std::iter::once(BOOT)
+        .chain(MODULES)
+        .filter_map(|path| match tree.list(path) {
+            Err(error) if error != ReadError::Missing => Some((path.to_owned(), error.to_string())),
+            _ => None,
+        })
+        .collect()
+}
+
 /// Releases that have a kernel image, newest first, each with the image's path.
-pub(crate) fn images(tree: &dyn Tree) -> Vec<(Release, String)> {
+fn images(tree: &dyn Tree) -> Vec<(Release, String)> {
     let mut images = BTreeMap::new();
-    for entry in tree.list("/boot").unwrap_or_default() {
+    for entry in tree.list(BOOT).unwrap_or_default() {
         if !matches!(entry.kind, FileKind::File | FileKind::Link) {
             continue;
         }
@@ -36,7 +52,7 @@ pub(crate) fn images(tree: &dyn Tree) -> Vec<(Release, String)> {
             images.entry(release).or_insert_with(|| format!("/boot/{}", entry.name));
         }
     }
-    for modules in ["/lib/modules", "/usr/lib/modules"] {
+    for modules in MODULES {
         for entry in tree.list(modules).unwrap_or_default() {
             let Some(release) = Release::new(&entry.name) else { continue };
             let path = format!("{modules}/{release}/vmlinuz");
@@ -79,12 +95,12 @@ pub(crate) fn installed(tree: &dyn Tree) -> Vec<Installed> {
 /// Configuration files that name a release other than `asked`: shown, never deciding.
 pub(crate) fn other_configs(tree: &dyn Tree, asked: &Release) -> Vec<String> {
     let mut found = Vec::new();
-    for entry in tree.list("/boot").unwrap_or_default() {
+    for entry in tree.list(BOOT).unwrap_or_default() {
         if entry.name.strip_prefix("config-").is_some_and(|release| release != asked.as_str()) {
             found.push(format!("/boot/{}", entry.name));
         }
     }
-    for modules in ["/lib/modules", "/usr/lib/modules"] {
+    for modules in MODULES {
         for entry in tree.list(modules).unwrap_or_default() {
             let path = format!("{modules}/{}/config", entry.name);
             if entry.name != asked.as_str()

@@ -4,7 +4,7 @@ use fastpath_knowledge::Release;
 use serde::{Deserialize, Serialize};
 
 use crate::boot::{self, NextBoot};
-use crate::installed::{Installed, installed, other_configs};
+use crate::installed::{Installed, installed, other_configs, unlisted};
 use crate::os::{Environment, OsRelease};
 use crate::tree::{Tree, Want};
 use crate::witness::{Evidence, Witness, witnesses};
@@ -44,6 +44,8 @@ pub struct KernelFacts {
     pub other_configs: Vec<String>,
     /// Kernels with an image, newest first.
     pub installed: Vec<Installed>,
+    /// Directories that may hold kernels and could not be listed, with the reason.
+    pub unlisted: Vec<(String, String)>,
     /// The kernel that boots next.
     pub next_boot: NextBoot,
 }
@@ -73,6 +75,7 @@ pub fn gather(tree: &dyn Tree, asked: &Asked) -> Facts {
         running,
         running_source,
         installed,
+        unlisted: unlisted(tree),
         next_boot,
     };
     Facts { os, environment, kernel }

@@ -197,6 +197,8 @@ pub struct KernelsReport {
     pub running: Option<String>,
     /// What boots next.
     pub next_boot: NextBootReport,
+    /// Directories that may hold kernels and could not be listed.
+    pub unlisted: Vec<String>,
     /// Kernels with an image on the host, newest first.
     pub kernels: Vec<KernelReport>,
 }

@@ -51,6 +51,7 @@ fn report(check: &Check<'_>) -> KernelsReport {
             why: facts.next_boot.why.clone(),
             evidence: facts.next_boot.evidence.as_ref().map(json::evidence),
         },
+        unlisted: facts.unlisted.iter().map(|(path, _)| path.clone()).collect(),
         kernels,
     }
 }
@@ -63,8 +64,15 @@ pub fn kernels_json(check: &Check<'_>) -> String {
 /// Every installed kernel as a table.
 pub fn kernels_text(check: &Check<'_>) -> String {
     let report = report(check);
+    let unlisted = check
+        .facts
+        .kernel
+        .unlisted
+        .iter()
+        .map(|(path, why)| format!("not listed: {}, {why}\n", clean(path)));
+    let unlisted: String = unlisted.collect();
     if report.kernels.is_empty() {
-        return "no kernel was found in this root\n".to_owned();
+        return format!("no kernel was found in this root\n{unlisted}");
     }
     let head = ["KERNEL", "VERDICT", "OPTION", "SOURCE", "NOTES"].map(str::to_owned).to_vec();
     let rows = report.kernels.iter().map(|kernel| {
@@ -95,6 +103,7 @@ pub fn kernels_text(check: &Check<'_>) -> String {
         (_, 1) => verdict_cell(cell),
         _ => anstyle::Style::new(),
     });
+    out.push_str(&unlisted);
     let next = &report.next_boot;
     let line = match &next.release {
         Some(release) => format!("boots next: {release} ({})", clean(&next.why)),

@@ -128,6 +128,7 @@ impl<'a> Case<'a> {
         }));
         findings.extend(self.better_installed());
         findings.extend(self.next_boot());
+        findings.extend(self.unlisted());
         findings.extend(self.conflicts());
         findings.extend(self.duplicate());
         findings.extend(self.unsound());
@@ -411,6 +412,20 @@ impl<'a> Case<'a> {
             evidence: next_boot.evidence.iter().cloned().collect(),
             ..new(id, Status::Warn, summary, explanation, hint)
         })
+    }
+
+    fn unlisted(&self) -> Option<Finding> {
+        let unlisted = &self.facts.kernel.unlisted;
+        let places: Vec<String> =
+            unlisted.iter().map(|(path, why)| format!("{path}, {why}")).collect();
+        if places.is_empty() {
+            return None;
+        }
+        let summary = format!("not every installed kernel may be listed: {}", places.join("; "));
+        let explanation = "A better kernel may be installed without being seen.";
+        let text = "run as root to see every installed kernel";
+        let hint = Hint::new(hints::AS_ROOT, text, vec!["sudo fastpath check".to_owned()]);
+        Some(new(finding::UNLISTED, Status::Info, summary, explanation, Some(hint)))
     }
 
     fn conflicts(&self) -> Option<Finding> {

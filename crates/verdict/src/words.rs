@@ -185,6 +185,8 @@ pub mod finding {
     pub const DAMAGED: &str = "kernel-witness-damaged";
     /// A configuration is about another kernel.
     pub const OTHER_KERNEL: &str = "kernel-witness-other-kernel";
+    /// A directory that may hold kernels could not be listed.
+    pub const UNLISTED: &str = "kernel-list-unreadable";
     /// A better kernel is installed but not running.
     pub const BETTER_INSTALLED: &str = "kernel-better-installed";
     /// The kernel that boots next is worse than the running one.
@@ -211,6 +213,7 @@ pub const FINDINGS: &[&str] = &[
     finding::UNREADABLE,
     finding::DAMAGED,
     finding::OTHER_KERNEL,
+    finding::UNLISTED,
     finding::BETTER_INSTALLED,
     finding::NEXT_BOOT_WORSE,
     finding::NEXT_BOOT_BLOCKED,
