@@ -1,0 +1,261 @@
+//! What the program does beyond its transcripts: pipes, standard input, knowledge files, hostile input, and what it
+//! must never do.
+
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+const WHOLE: &str = "CONFIG_PCI=y\nCONFIG_ZONE_DEVICE=y\nCONFIG_MAGIC_SYSRQ=y\n";
+
+fn fastpath() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_fastpath"));
+    command.env_remove("HIPFILE_KNOWLEDGE").env("NO_COLOR", "1");
+    command
+}
+
+fn output(command: &mut Command) -> (i32, String, String) {
+    let Output { status, stdout, stderr } = command.output().expect("the program starts");
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("output is UTF-8");
+    (status.code().expect("it ends by itself"), text(stdout), text(stderr))
+}
+
+/// A root whose running kernel is `release`, with `config` as its configuration in `/boot`.
+fn root(release: &str, config: &str) -> tempfile::TempDir {
+    let root = tempfile::tempdir().expect("a temporary directory");
+    write(root.path(), "proc/sys/kernel/osrelease", format!("{release}\n").as_bytes());
+    write(root.path(), &format!("boot/config-{release}"), config.as_bytes());
+    root
+}
+
+fn write(root: &Path, path: &str, bytes: &[u8]) {
+    let path = root.join(path);
+    fs::create_dir_all(path.parent().expect("a parent")).expect("a directory");
+    fs::write(path, bytes).expect("a file");
+}
+
+fn check(root: &Path) -> Command {
+    let mut command = fastpath();
+    command.arg("check").arg("--root").arg(root);
+    command
+}
+
+#[test]
+fn a_closed_pipe_is_no_error() {
+    let mut child = fastpath()
+        .args(["matrix", "--format", "json"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    drop(child.stdout.take());
+    let mut stderr = String::new();
+    child.stderr.take().expect("a pipe").read_to_string(&mut stderr).expect("stderr is UTF-8");
+    assert_eq!((child.wait().expect("it ends").code(), stderr.as_str()), (Some(0), ""));
+}
+
+#[test]
+fn quiet_prints_nothing_and_the_exit_code_tells() {
+    let yes = root("6.8.0-142-generic", &format!("CONFIG_PCI_P2PDMA=y\n{WHOLE}"));
+    let no = root("6.8.0-142-generic", &format!("# CONFIG_PCI_P2PDMA is not set\n{WHOLE}"));
+    let nothing = root("6.8.0-142-generic", "");
+    for (root, code) in [(&yes, 0), (&no, 1), (&nothing, 2)] {
+        let printed = output(check(root.path()).arg("-q"));
+        assert_eq!(printed, (code, String::new(), String::new()));
+    }
+}
+
+#[test]
+fn verbose_never_changes_the_verdict() {
+    for value in ["CONFIG_PCI_P2PDMA=y", "# CONFIG_PCI_P2PDMA is not set", ""] {
+        let root = root("6.8.0-142-generic", &format!("{value}\n{WHOLE}"));
+        let (code, plain, _) = output(&mut check(root.path()));
+        let (verbose_code, verbose, _) = output(check(root.path()).arg("-v"));
+        assert_eq!((code, plain.lines().next()), (verbose_code, verbose.lines().next()));
+    }
+}
+
+#[test]
+fn standard_input_is_inspected() {
+    let mut child = fastpath()
+        .args(["inspect", "-", "--format", "json"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    let mut stdin = child.stdin.take().expect("a pipe");
+    stdin
+        .write_all(b"# Linux/x86 6.8.12 Kernel Configuration\nCONFIG_PCI_P2PDMA=y\n")
+        .expect("writing");
+    drop(stdin);
+    let output = child.wait_with_output().expect("it ends");
+    let answer: serde_json::Value =
+        serde_json::from_slice(&output.stdout).expect("one JSON object");
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(answer["schema"], "fastpath.inspect/1");
+    assert_eq!(answer["input"], "-");
+    assert_eq!(answer["header_version"], "6.8.12");
+    assert_eq!(answer["release"], serde_json::Value::Null, "a base version is no release");
+    assert_eq!((&answer["value"], &answer["line"]), (&"y".into(), &2.into()));
+    assert_eq!(answer["bytes_read"], 60);
+}
+
+#[test]
+fn inspect_takes_the_release_from_the_name_then_from_the_header() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let header =
+        "# Linux/x86_64 5.14.0-687.49.1.el9_8.x86_64 Kernel Configuration\nCONFIG_PCI_P2PDMA=y\n";
+    write(directory.path(), "config-5.14.0-687.49.1.el9_8.x86_64", b"CONFIG_PCI_P2PDMA=y\n");
+    write(directory.path(), "kernel-config-x86_64-6.1.0-gentoo", b"CONFIG_PCI_P2PDMA=y\n");
+    write(directory.path(), "dot-config", header.as_bytes());
+    // Either string may bring an advisory: the name is someone's choice, the header the build's own.
+    write(directory.path(), "config-6.8.0-142-generic", header.as_bytes());
+    let cases = [
+        ("config-5.14.0-687.49.1.el9_8.x86_64", Some("5.14.0-687.49.1.el9_8.x86_64"), "blocked"),
+        ("kernel-config-x86_64-6.1.0-gentoo", Some("6.1.0-gentoo"), "supported"),
+        ("dot-config", Some("5.14.0-687.49.1.el9_8.x86_64"), "blocked"),
+        ("config-6.8.0-142-generic", Some("6.8.0-142-generic"), "blocked"),
+    ];
+    for (name, release, verdict) in cases {
+        let (_, stdout, _) = output(
+            fastpath().args(["inspect", "--format", "json"]).arg(directory.path().join(name)),
+        );
+        let answer: serde_json::Value = serde_json::from_str(&stdout).expect("one JSON object");
+        assert_eq!(answer["release"].as_str(), release, "{name}");
+        assert_eq!(answer["verdict"], verdict, "{name}");
+    }
+}
+
+#[test]
+fn several_inputs_give_one_when_any_is_no_else_two_when_any_is_unknown() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let file = |name: &str, text: &str| {
+        write(directory.path(), name, text.as_bytes());
+        directory.path().join(name)
+    };
+    let yes = file("yes", "CONFIG_PCI_P2PDMA=y\n");
+    let no = file("no", "# CONFIG_PCI_P2PDMA is not set\n");
+    let cut = file("cut", "CONFIG_PCI=y\n");
+    let missing = directory.path().join("missing");
+    let code = |files: &[&Path]| output(fastpath().arg("inspect").args(files)).0;
+    assert_eq!(code(&[&yes, &yes]), 0);
+    assert_eq!(code(&[&yes, &no]), 1);
+    assert_eq!(code(&[&yes, &cut]), 2);
+    assert_eq!(code(&[&yes, &missing]), 2);
+    assert_eq!(code(&[&cut, &no, &missing]), 1);
+}
+
+#[test]
+fn a_gzip_bomb_stops_at_the_limit_with_one_line() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let plain = directory.path().join("zeros");
+    fs::File::create(&plain).and_then(|file| file.set_len(100 << 20)).expect("a sparse file");
+    let packed = Command::new("gzip").arg("-9").arg(&plain).status().expect("gzip runs");
+    assert!(packed.success());
+    let (code, stdout, stderr) =
+        output(fastpath().arg("inspect").arg(directory.path().join("zeros.gz")));
+    assert_eq!((code, stderr.as_str()), (2, ""));
+    assert!(stdout.contains("larger than 67108864 bytes"), "{stdout}");
+}
+
+#[test]
+fn knowledge_adds_advisories_and_never_removes_a_block() {
+    let blocked = root("5.14.0-687.49.1.el9_8.x86_64", "CONFIG_PCI_P2PDMA=y\n");
+    let fine = root("6.9.3-lab", "CONFIG_PCI_P2PDMA=y\n");
+    let entry = |id: &str, effect: &str, version: &str| {
+        format!(
+            "[[advisory]]\nid = \"{id}\"\neffect = \"{effect}\"\nsummary = \"s\"\ndetail = \"d\"\n\
+             date = \"2026-11-30\"\nlifted_by = \"l\"\n[advisory.source]\ntitle = \"t\"\n\
+             [[advisory.match]]\nversion = \"{version}\"\n"
+        )
+    };
+    write(fine.path(), "block.toml", entry("local-block", "block", "= 6.9.3").as_bytes());
+    let weaker = entry("el9_8-memory-corruption", "warn", "= 5.14.0");
+    write(blocked.path(), "weaker.toml", weaker.as_bytes());
+    write(fine.path(), "broken.toml", b"[[advisory]]\nid = 7\n");
+
+    let local = fine.path().join("block.toml");
+    assert_eq!(output(check(fine.path()).arg("-q")).0, 0);
+    assert_eq!(output(check(fine.path()).arg("-q").arg("--knowledge").arg(&local)).0, 1);
+    assert_eq!(output(check(fine.path()).arg("-q").env("HIPFILE_KNOWLEDGE", &local)).0, 1);
+    let weaker = blocked.path().join("weaker.toml");
+    let (code, stdout, _) = output(check(blocked.path()).arg("--knowledge").arg(&weaker));
+    assert_eq!((code, stdout.starts_with("blocked:")), (1, true), "{stdout}");
+
+    let broken = fine.path().join("broken.toml");
+    let (code, stdout, stderr) = output(check(fine.path()).arg("--knowledge").arg(&broken));
+    assert_eq!((code, stdout.as_str()), (2, ""));
+    assert!(stderr.contains("broken.toml: line 2: "), "{stderr}");
+    assert_eq!(stderr.lines().count(), 1, "{stderr}");
+}
+
+#[test]
+fn terminal_control_in_foreign_text_is_shown_and_not_sent() {
+    let root = root("6.8.0-142-generic", "CONFIG_PCI_P2PDMA=y\u{1b}[31m\u{7}\n");
+    write(
+        root.path(),
+        "etc/os-release",
+        "ID=x\nPRETTY_NAME=\"a\u{1b}]0;title\u{7}b\u{202e}c\"\n".as_bytes(),
+    );
+    for arguments in [&[][..], &["-v"]] {
+        let (_, stdout, _) = output(check(root.path()).args(arguments));
+        let control = stdout.chars().find(|&c| c != '\n' && (c.is_control() || c == '\u{202e}'));
+        assert_eq!(control, None, "{stdout:?}");
+    }
+}
+
+#[test]
+fn a_snapshot_is_never_written_over_unasked() {
+    let root = root("6.8.0-142-generic", &format!("CONFIG_PCI_P2PDMA=y\n{WHOLE}"));
+    let archive = root.path().join("s.tar.zst");
+    let snapshot = || {
+        let mut command = fastpath();
+        command.arg("snapshot").arg("--root").arg(root.path()).arg("-o").arg(&archive);
+        command
+    };
+    assert_eq!(output(&mut snapshot()).0, 0);
+    let first = fs::read(&archive).expect("the archive");
+    let (code, _, stderr) = output(&mut snapshot());
+    assert_eq!(code, 2);
+    assert!(stderr.contains("exists already") && stderr.contains("hint: "), "{stderr}");
+    assert_eq!(fs::read(&archive).expect("the archive"), first);
+    assert_eq!(output(snapshot().arg("--force")).0, 0);
+    let replayed = output(fastpath().arg("check").arg("--snapshot").arg(&archive));
+    assert_eq!(replayed, output(&mut check(root.path())));
+}
+
+#[test]
+fn check_starts_no_program_opens_no_connection_and_writes_nothing() {
+    if Command::new("strace").arg("-V").output().is_err() {
+        println!("skipped, because strace is not installed");
+        return;
+    }
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let trace = directory.path().join("trace");
+    let program = env!("CARGO_BIN_EXE_fastpath");
+    let traced = Command::new("strace")
+        .args(["-f", "-o"])
+        .arg(&trace)
+        .args(["-e", "trace=process,network,desc,file", program, "check", "-q"])
+        .output()
+        .expect("strace runs");
+    let trace = fs::read_to_string(&trace).unwrap_or_default();
+    if !trace.contains("execve(") {
+        println!(
+            "skipped, because strace cannot trace here: {}",
+            String::from_utf8_lossy(&traced.stderr)
+        );
+        return;
+    }
+    let calls =
+        |name: &str| trace.lines().filter(|line| line.contains(&format!(" {name}("))).count();
+    assert_eq!(calls("execve"), 1, "only the program itself");
+    for name in
+        ["socket", "connect", "fork", "vfork", "unlink", "rename", "mkdir", "write", "pwrite64"]
+    {
+        assert_eq!(calls(name), 0, "{name}");
+    }
+    for flag in ["O_WRONLY", "O_RDWR", "O_CREAT"] {
+        assert!(!trace.contains(flag), "{flag}");
+    }
+}
