@@ -49,6 +49,9 @@ pub use manifest::{Meta, Uname};
 pub use record::Recorder;
 pub use replay::{Replay, SnapshotError};
 
+use crate::kernel::Facts;
+use crate::mask::mask_ids;
+
 /// The schema of the manifest.
 pub const SCHEMA: &str = "fastpath.snapshot/1";
 
@@ -66,6 +69,13 @@ pub const MAX_MANIFEST: usize = 16 << 20;
 
 /// The largest zstd window, what RFC 8878 asks every decoder for and what `zstd -19` uses.
 pub const MAX_WINDOW: u64 = 8 << 20;
+
+/// Whether the facts of a host and those of its snapshot are the same but for the names that are masked in it.
+pub fn same_facts(host: &Facts, snapshot: &Facts) -> bool {
+    // Facts are plain records: they cannot fail to become text.
+    let text = |facts: &Facts| serde_json::to_string(facts).map(|text| mask_ids(&text));
+    host == snapshot || matches!((text(host), text(snapshot)), (Ok(a), Ok(b)) if a == b)
+}
 
 /// The kinds of question.
 #[derive(
