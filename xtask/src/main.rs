@@ -1,2 +1,68 @@
-//! Tasks of the repository.
-fn main() {}
+//! Tasks of the repository, run as `cargo xtask TASK`.
+//!
+//! `generate` writes every file that follows from the code, or with `--check` compares them. `ci` runs everything that
+//! must hold before a change is taken, with the commands a developer would type.
+//!
+//! It is no part of the product: nothing depends on it, and it installs nothing.
+
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a task talks to whoever runs it")]
+
+mod ci;
+mod generate;
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use clap::{Parser, Subcommand};
+
+/// Tasks of the repository.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask", disable_help_subcommand = true)]
+struct Args {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Write man pages, completions, JSON schemas and the tables of the documentation
+    Generate {
+        /// Write nothing; fail if a file is not what would be written
+        #[arg(long)]
+        check: bool,
+    },
+    /// Run every check of the repository and print a summary
+    Ci,
+    /// Run the program itself, for transcripts
+    #[command(hide = true)]
+    Fastpath {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<OsString>,
+    },
+}
+
+fn main() -> ExitCode {
+    let result = match Args::parse().task {
+        Task::Generate { check } => repository().and_then(|root| generate::run(root, check)),
+        Task::Ci => repository().map(ci::run),
+        Task::Fastpath { arguments } => {
+            let name = OsString::from("fastpath");
+            return fastpath::run(std::iter::once(name).chain(arguments));
+        }
+    };
+    match result {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The top of the repository this program was built from.
+fn repository() -> anyhow::Result<&'static Path> {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask has no parent directory")
+}

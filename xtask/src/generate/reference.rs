@@ -1,0 +1,189 @@
+//! What the reference says beyond the definition of the command line: exit codes, environment variables, files.
+
+use std::fmt::Write as _;
+
+use clap::CommandFactory as _;
+use fastpath::args::Args;
+
+/// What a command's exit code speaks of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// It judges one thing.
+    Judges,
+    /// It judges one or several inputs.
+    JudgesSeveral,
+    /// It judges only with `--target`.
+    JudgesTarget,
+    /// It does something.
+    Does,
+}
+
+impl Kind {
+    /// Of the command with this name; `None` for a name that is not classified yet.
+    pub(super) fn of(command: &str) -> Option<Self> {
+        Some(match command {
+            "check" => Self::Judges,
+            "inspect" => Self::JudgesSeveral,
+            "matrix" => Self::JudgesTarget,
+            "kernels" | "snapshot" | "explain" | "completions" => Self::Does,
+            _ => return None,
+        })
+    }
+
+    /// The codes and their meanings, and a closing remark.
+    pub(super) const fn exit_status(
+        self,
+    ) -> (&'static [(&'static str, &'static str)], &'static str) {
+        const JUDGES: &[(&str, &str)] = &[
+            ("0", "The verdict is supported."),
+            ("1", "The verdict is unsupported or blocked."),
+            ("2", "The verdict is unknown, or there was an error, also one of usage."),
+        ];
+        const DOES: &[(&str, &str)] =
+            &[("0", "It is done."), ("2", "There was an error, also one of usage.")];
+        match self {
+            Self::Judges => (JUDGES, ""),
+            Self::JudgesSeveral => (
+                JUDGES,
+                "Of several inputs: 1 if any is unsupported or blocked, else 2 if any is unknown or failed, else 0.",
+            ),
+            Self::JudgesTarget => {
+                (JUDGES, "Without `--target` it judges nothing: 0 if it is done, 2 after an error.")
+            }
+            Self::Does => (DOES, ""),
+        }
+    }
+}
+
+/// An environment variable.
+pub(super) struct Variable {
+    pub(super) name: &'static str,
+    pub(super) effect: &'static str,
+    /// Whether only commands that use knowledge read it.
+    pub(super) knowledge: bool,
+}
+
+pub(super) const VARIABLES: [Variable; 4] = [
+    Variable {
+        name: "HIPFILE_KNOWLEDGE",
+        effect: "A TOML file that adds advisories and remedies, read after those in `/etc/fastpath/knowledge.d` and \
+                 before those of `--knowledge`. It can never remove a block.",
+        knowledge: true,
+    },
+    Variable {
+        name: "NO_COLOR",
+        effect: "If set and not empty, no colour is used. Off a terminal there is none anyway.",
+        knowledge: false,
+    },
+    Variable { name: "CLICOLOR", effect: "If set to `0`, no colour is used.", knowledge: false },
+    Variable {
+        name: "CLICOLOR_FORCE",
+        effect: "If set and not empty, colour is used off a terminal too, unless `NO_COLOR` forbids it.",
+        knowledge: false,
+    },
+];
+
+/// Files the program reads on the host, by the command's name: path and what it says. R is a kernel's release.
+pub(super) fn host_files(command: &str) -> &'static [(&'static str, &'static str)] {
+    const KERNEL: &[(&str, &str)] = &[
+        ("/proc/sys/kernel/osrelease, /proc/version", "Which kernel runs."),
+        ("/proc/config.gz", "The configuration of the running kernel, out of itself."),
+        ("/proc/kallsyms", "The symbols of the running kernel."),
+        ("/boot/config-R", "The configuration that was installed with kernel R."),
+        (
+            "/lib/modules/R/config, /usr/lib/modules/R/config",
+            "The same, in the directory of its modules.",
+        ),
+        (
+            "/usr/lib/kernel/config-R, /lib/kernel/config-R, /usr/boot/config-R, /usr/lib/ostree-boot, \
+             /etc/kernels/kernel-config-*-R",
+            "The same, where only some distributions put it.",
+        ),
+        (
+            "/lib/modules/R/build/.config, /usr/src/linux-headers-R/.config, /usr/src/linux-R/.config",
+            "The configuration of a build tree or of installed headers.",
+        ),
+        (
+            "/usr/src/linux/.config",
+            "Shown, but never deciding: it does not say for which kernel it is.",
+        ),
+        ("/boot, /lib/modules, /usr/lib/modules", "Which kernels are installed."),
+        (
+            "/boot/grub, /boot/grub2, /boot/loader, /efi/loader, /boot/efi, /etc/default/grub",
+            "Which kernel boots next.",
+        ),
+        ("/etc/os-release, /usr/lib/os-release", "Which distribution it is."),
+    ];
+    match command {
+        "check" | "kernels" | "snapshot" => KERNEL,
+        _ => &[],
+    }
+}
+
+/// The directory of added knowledge.
+pub(super) const KNOWLEDGE_FILES: (&str, &str) = (
+    "/etc/fastpath/knowledge.d/*.toml",
+    "Advisories and remedies added to the built-in ones, in order of name. Always of the machine the program runs on, \
+     whatever host is asked about.",
+);
+
+fn table<const N: usize>(head: [&str; N], rows: impl IntoIterator<Item = [String; N]>) -> String {
+    let mut out = format!("| {} |\n|{}\n", head.join(" | "), " --- |".repeat(N));
+    for row in rows {
+        let cells = row.map(|cell| cell.replace('|', "\\|"));
+        let _ = writeln!(out, "| {} |", cells.join(" | "));
+    }
+    out
+}
+
+/// Every command with its one line.
+pub(super) fn commands_table() -> String {
+    let command = Args::command();
+    let rows = command.get_subcommands().filter(|command| !command.is_hide_set()).map(|command| {
+        let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+        [format!("`fastpath {}`", command.get_name()), about]
+    });
+    table(["Command", "What it does"], rows)
+}
+
+/// The exit codes of all commands.
+pub(super) fn exit_codes_table() -> String {
+    let command = Args::command();
+    let of = |wanted: &[Kind]| {
+        let names = command.get_subcommands().map(clap::Command::get_name);
+        names
+            .filter(|name| Kind::of(name).is_some_and(|kind| wanted.contains(&kind)))
+            .map(|name| format!("`{name}`"))
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
+    let judges = of(&[Kind::Judges, Kind::JudgesSeveral]);
+    let other = of(&[Kind::Does]);
+    let row = |code: &str, judges: &str, other: &str| [code, judges, other].map(str::to_owned);
+    table(
+        ["Code", &format!("{judges}, `matrix --target`"), &format!("{other}, `matrix`")],
+        [
+            row("0", "supported", "done"),
+            row("1", "unsupported or blocked", "never"),
+            row("2", "unknown, or an error", "an error"),
+        ],
+    )
+}
+
+/// The environment variables.
+pub(super) fn environment_table() -> String {
+    let rows = VARIABLES.iter().map(|it| [format!("`{}`", it.name), it.effect.to_owned()]);
+    table(["Variable", "Effect"], rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_command_is_classified() {
+        for command in Args::command().get_subcommands() {
+            assert!(Kind::of(command.get_name()).is_some(), "{}", command.get_name());
+        }
+    }
+}
