@@ -1,0 +1,73 @@
+# Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
+function __fish_fastpath_global_optspecs
+    string join \n h/help V/version
+end
+
+function __fish_fastpath_needs_command
+    # Figure out if the current invocation already has a command.
+    set -l cmd (commandline -opc)
+    set -e cmd[1]
+    argparse -s (__fish_fastpath_global_optspecs) -- $cmd 2>/dev/null
+    or return
+    if set -q argv[1]
+        # Also print the command, so this can be used to figure out what it is.
+        echo $argv[1]
+        return 1
+    end
+    return 0
+end
+
+function __fish_fastpath_using_subcommand
+    set -l cmd (__fish_fastpath_needs_command)
+    test -z "$cmd"
+    and return 1
+    contains -- $cmd[1] $argv
+end
+
+complete -c fastpath -n "__fish_fastpath_needs_command" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c fastpath -n "__fish_fastpath_needs_command" -s V -l version -d 'Print version'
+complete -c fastpath -n "__fish_fastpath_needs_command" -f -a "check" -d 'Judge this host, another root, or a snapshot'
+complete -c fastpath -n "__fish_fastpath_needs_command" -f -a "kernels" -d 'List the installed kernels: their verdicts, which one runs, which one boots next'
+complete -c fastpath -n "__fish_fastpath_needs_command" -f -a "inspect" -d 'Judge kernel configurations given as files, plain or gzip'
+complete -c fastpath -n "__fish_fastpath_needs_command" -f -a "snapshot" -d 'Write the facts the verdict uses into an archive, for `check --snapshot` elsewhere'
+complete -c fastpath -n "__fish_fastpath_needs_command" -f -a "matrix" -d 'Show the support matrix of distributions\' default kernels'
+complete -c fastpath -n "__fish_fastpath_needs_command" -f -a "explain" -d 'Explain a finding, reason, advisory or remedy by its id'
+complete -c fastpath -n "__fish_fastpath_needs_command" -f -a "completions" -d 'Print a completion script for a shell'
+complete -c fastpath -n "__fish_fastpath_using_subcommand check" -l root -d 'Read the host in this directory instead of `/`; links resolve inside it' -r -F
+complete -c fastpath -n "__fish_fastpath_using_subcommand check" -l snapshot -d 'Read the host from an archive made by `fastpath snapshot`' -r -F
+complete -c fastpath -n "__fish_fastpath_using_subcommand check" -l kernel -d 'Judge this kernel instead of the running one' -r
+complete -c fastpath -n "__fish_fastpath_using_subcommand check" -l layer -d 'Judge only these layers' -r -f -a "kernel\t'The kernel\'s configuration, and what is known about the kernel'"
+complete -c fastpath -n "__fish_fastpath_using_subcommand check" -l knowledge -d 'Add advisories and remedies from a TOML file; it can never remove a block' -r -F
+complete -c fastpath -n "__fish_fastpath_using_subcommand check" -l format -d 'How to print the report' -r -f -a "text\t'For people'
+json\t'For programs'"
+complete -c fastpath -n "__fish_fastpath_using_subcommand check" -s q -l quiet -d 'Print nothing; the exit code tells'
+complete -c fastpath -n "__fish_fastpath_using_subcommand check" -s v -l verbose -d 'Print also what holds and where was looked in vain; the verdict stays the same'
+complete -c fastpath -n "__fish_fastpath_using_subcommand check" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c fastpath -n "__fish_fastpath_using_subcommand kernels" -l root -d 'Read the host in this directory instead of `/`; links resolve inside it' -r -F
+complete -c fastpath -n "__fish_fastpath_using_subcommand kernels" -l snapshot -d 'Read the host from an archive made by `fastpath snapshot`' -r -F
+complete -c fastpath -n "__fish_fastpath_using_subcommand kernels" -l knowledge -d 'Add advisories and remedies from a TOML file; it can never remove a block' -r -F
+complete -c fastpath -n "__fish_fastpath_using_subcommand kernels" -l format -d 'How to print the list' -r -f -a "text\t'For people'
+json\t'For programs'"
+complete -c fastpath -n "__fish_fastpath_using_subcommand kernels" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c fastpath -n "__fish_fastpath_using_subcommand inspect" -l knowledge -d 'Add advisories and remedies from a TOML file; it can never remove a block' -r -F
+complete -c fastpath -n "__fish_fastpath_using_subcommand inspect" -l format -d 'How to print the answers; JSON is one object per line' -r -f -a "text\t'For people'
+json\t'For programs'"
+complete -c fastpath -n "__fish_fastpath_using_subcommand inspect" -s q -l quiet -d 'Print nothing; the exit code tells'
+complete -c fastpath -n "__fish_fastpath_using_subcommand inspect" -s v -l verbose -d 'Print also the companion options'
+complete -c fastpath -n "__fish_fastpath_using_subcommand inspect" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c fastpath -n "__fish_fastpath_using_subcommand snapshot" -s o -l output -d 'The archive to write; `-` is standard output [default: fastpath-snapshot.tar.zst]' -r -F
+complete -c fastpath -n "__fish_fastpath_using_subcommand snapshot" -l root -d 'Read the host in this directory instead of `/`' -r -F
+complete -c fastpath -n "__fish_fastpath_using_subcommand snapshot" -s f -l force -d 'Replace the archive if there is one'
+complete -c fastpath -n "__fish_fastpath_using_subcommand snapshot" -s h -l help -d 'Print help'
+complete -c fastpath -n "__fish_fastpath_using_subcommand matrix" -l target -d 'Show one target in full, with its advisories and remedies; the exit code tells its verdict' -r
+complete -c fastpath -n "__fish_fastpath_using_subcommand matrix" -l knowledge -d 'Add advisories and remedies from a TOML file; it can never remove a block' -r -F
+complete -c fastpath -n "__fish_fastpath_using_subcommand matrix" -l format -d 'How to print the matrix' -r -f -a "text\t'For people'
+rst\t'reStructuredText, as published'
+md\t'Markdown'
+csv\t'Comma-separated values'
+json\t'For programs'"
+complete -c fastpath -n "__fish_fastpath_using_subcommand matrix" -s q -l quiet -d 'Print nothing; with `--target` the exit code tells'
+complete -c fastpath -n "__fish_fastpath_using_subcommand matrix" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c fastpath -n "__fish_fastpath_using_subcommand explain" -l knowledge -d 'Add advisories and remedies from a TOML file; it can never remove a block' -r -F
+complete -c fastpath -n "__fish_fastpath_using_subcommand explain" -s h -l help -d 'Print help'
+complete -c fastpath -n "__fish_fastpath_using_subcommand completions" -s h -l help -d 'Print help'
