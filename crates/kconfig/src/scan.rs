@@ -111,10 +111,10 @@ impl Text<'_> {
         let mut candidate = |symbol: Symbol, at: usize| {
             let Some(name_at) = at.checked_sub(symbol.skip()) else { return };
             let name = symbol.name().as_bytes();
-            if self.bytes()[name_at..].starts_with(name) {
-                if let Some((offset, value)) = self.setting_at(name_at, name.len()) {
-                    settings[symbol.index()].add(offset, value);
-                }
+            if self.bytes()[name_at..].starts_with(name)
+                && let Some((offset, value)) = self.setting_at(name_at, name.len())
+            {
+                settings[symbol.index()].add(offset, value);
             }
         };
         if let Some(searcher) = NEEDLES.as_ref() {

@@ -89,6 +89,8 @@ pub struct Text<'a> {
 /// The header stands in the first lines; a Markdown wrapper may come before it.
 const HEADER_WITHIN: usize = 4096;
 
+const PREFIX: &[u8] = b"CONFIG_";
+
 impl<'a> Text<'a> {
     /// Wraps a text. Nothing is read yet.
     pub const fn new(bytes: &'a [u8]) -> Self {
@@ -105,15 +107,21 @@ impl<'a> Text<'a> {
         let start = &self.bytes[..self.bytes.len().min(HEADER_WITHIN)];
         for line in start.split(|&byte| byte == b'\n') {
             let line = line.strip_suffix(b"\r").unwrap_or(line);
-            if line.starts_with(b"CONFIG_") {
+            let off = line.starts_with(b"# CONFIG_") && line.ends_with(b" is not set");
+            if line.starts_with(b"CONFIG_") || off {
                 return None;
             }
             let Some(rest) = line.strip_prefix(b"# Linux/") else { continue };
             let Some(rest) = rest.strip_suffix(b" Kernel Configuration") else { continue };
-            let Some((arch, version)) = std::str::from_utf8(rest).ok()?.split_once(' ') else {
+            let Some((arch, version)) =
+                std::str::from_utf8(rest).ok().and_then(|rest| rest.split_once(' '))
+            else {
                 continue;
             };
-            if !arch.is_empty() && !version.is_empty() && !version.contains(' ') {
+            // Both end up on terminals: nothing but visible characters.
+            let is_word =
+                |word: &str| !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_graphic());
+            if is_word(arch) && is_word(version) {
                 return Some(Header { arch, version });
             }
         }
@@ -133,8 +141,10 @@ impl<'a> Text<'a> {
             return Err(Defect::Nul { offset });
         }
         let has_symbol = memmem::find_iter(self.bytes, b"CONFIG_").any(|at| {
-            let line_start = self.line_start(at);
-            line_start == at || &self.bytes[line_start..at] == b"# "
+            let before = &self.bytes[..at];
+            // No search for the start of the line: a text of one long line would be searched again and again.
+            self.is_line_start(at)
+                || before.strip_suffix(b"# ").is_some_and(|before| self.is_line_start(before.len()))
         });
         if has_symbol { Ok(()) } else { Err(Defect::NoSymbols { len: self.bytes.len() }) }
     }
@@ -152,8 +162,11 @@ impl<'a> Text<'a> {
     /// The value of any symbol, by its name without `CONFIG_`. The last line wins.
     pub fn value(&self, symbol: &str) -> Value {
         let mut value = Value::Absent;
-        for at in memmem::find_iter(self.bytes, symbol.as_bytes()) {
-            if let Some(found) = self.setting_at(at, symbol.len()) {
+        // Matches do not overlap, and `G_G` occurs twice in `CONFIG_G_G`, the first one hiding the second. With the
+        // prefix a name can hide none: no name holds the line end or the blank before it.
+        let needle = [PREFIX, symbol.as_bytes()].concat();
+        for at in memmem::find_iter(self.bytes, &needle) {
+            if let Some(found) = self.setting_at(at + PREFIX.len(), symbol.len()) {
                 value = found.1;
             }
         }
@@ -173,6 +186,10 @@ impl<'a> Text<'a> {
         self.line_from(start)
     }
 
+    fn is_line_start(&self, offset: usize) -> bool {
+        offset == 0 || self.bytes[offset - 1] == b'\n'
+    }
+
     fn line_start(&self, offset: usize) -> usize {
         memrchr(b'\n', &self.bytes[..offset]).map_or(0, |newline| newline + 1)
     }
@@ -188,14 +205,12 @@ impl<'a> Text<'a> {
     /// The name must be the whole name: at the start of the line after `CONFIG_` and followed by `=`, or between
     /// `# CONFIG_` and ` is not set`. Look-alikes, strings and other comments give nothing.
     pub(crate) fn setting_at(&self, at: usize, name_len: usize) -> Option<(usize, Value)> {
-        const PREFIX: &[u8] = b"CONFIG_";
         const OFF: &[u8] = b"# CONFIG_";
         let before = &self.bytes[..at];
         let after = &self.bytes[at + name_len..];
-        let is_line_start = |start: usize| start == 0 || self.bytes[start - 1] == b'\n';
         if after.first() == Some(&b'=') {
             let start = at.checked_sub(PREFIX.len())?;
-            if !before.ends_with(PREFIX) || !is_line_start(start) {
+            if !before.ends_with(PREFIX) || !self.is_line_start(start) {
                 return None;
             }
             let value = match self.line_from(at + name_len + 1) {
@@ -208,7 +223,7 @@ impl<'a> Text<'a> {
         }
         let start = at.checked_sub(OFF.len())?;
         let off = before.ends_with(OFF)
-            && is_line_start(start)
+            && self.is_line_start(start)
             && self.line_from(at + name_len) == b" is not set";
         off.then_some((start, Value::NotSet))
     }
