@@ -360,6 +360,19 @@ fn el9_saved_entry_that_is_gone() {
 }
 
 #[test]
+fn el9_entries_of_two_machine_ids() {
+    let other = "a".repeat(32);
+    let host = |environment: &str| {
+        let text = format!("title Rocky Linux\nversion {0}\nlinux /vmlinuz-{0}\n", EL[1]);
+        el9(environment).bls("/boot", &format!("{other}-{}", EL[1]), &text)
+    };
+    host(&format!("saved_entry={ID}-{}\n", EL[1])).gives(EL[1], "GRUB's saved entry");
+    // GRUB puts the higher machine id first, whatever the version.
+    host("saved_entry=0\n")
+        .is_unknown("boot entries of several machine ids are there, whose order cannot be told");
+}
+
+#[test]
 fn el9_rescue_entry() {
     let next = el9("saved_entry=3\n").next();
     assert_eq!(next.release, None);

@@ -113,7 +113,8 @@ fn parse(stem: String, path: String, text: &str) -> Entry {
     entry
 }
 
-/// The order of GRUB's menu: highest name, then version, then release first.
+/// The order of GRUB's menu: highest name, then version, then release first. The name is a machine id, and with ids
+/// masked all are one: entries of several installations are ordered by version alone.
 pub(super) fn grub_order(a: &Entry, b: &Entry) -> Ordering {
     let (a_parts, b_parts) = (nvr(&a.stem), nvr(&b.stem));
     a_parts

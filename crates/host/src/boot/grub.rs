@@ -26,6 +26,9 @@ const SNIPPETS: &str = "/etc/default/grub.d";
 const CFG_LIMIT: usize = 4 << 20;
 const SMALL: usize = 64 << 10;
 
+/// An environment block has 1024 bytes.
+const ENV_LIMIT: usize = 8 << 10;
+
 /// More files than any `/etc/default/grub.d` has.
 const MAX_SNIPPETS: usize = 64;
 
@@ -131,7 +134,7 @@ fn find_cfg(host: Host<'_>) -> Cfg {
             Ok(text) => {
                 // What the environment block holds does not matter for whether there is a menu.
                 let config = Config::parse(&text, &|_| None);
-                if !config.top.is_empty() || config.too_deep {
+                if !config.top.is_empty() || config.too_much {
                     return Cfg::Read { directory, text };
                 }
             }
@@ -179,7 +182,7 @@ impl Env {
         directories.extend(vendors.into_iter().filter(|v| v.own).map(|vendor| vendor.path));
         for directory in directories {
             let path = format!("{directory}/grubenv");
-            match read_text(host.tree, &path, Want::lines(SMALL, keep_env)) {
+            match read_text(host.tree, &path, Want::lines(ENV_LIMIT, keep_env)) {
                 Ok(text) => return Ok(Self::parse(&path, &text)),
                 Err(ReadError::Missing | ReadError::NotRecorded) => {}
                 Err(error) => return Err(Unknown::refused(&path, error)),
@@ -200,7 +203,7 @@ impl Env {
             let Some(key) = script::VARIABLES.into_iter().find(|name| *name == key) else {
                 continue;
             };
-            let place = Place { line: number, text: line.to_owned() };
+            let place = Place::new(number, line);
             env.variables.insert(key, (unescape(value), place));
         }
         env
@@ -316,8 +319,8 @@ fn from_cfg(host: Host<'_>, directory: &str, text: &str) -> Result<Found, Unknow
     let env = Env::find(host, Some(directory))?;
     let config = Config::parse(text, &|name| env.value(name));
     let path = mask_ids(&path);
-    if config.too_deep {
-        return Err(Unknown::new(format!("{path} is nested too deeply")));
+    if config.too_much {
+        return Err(Unknown::new(format!("{path} is longer or deeper than a menu can be")));
     }
     if let Some(place) = &config.uncertain {
         let why = "grub.cfg sets its default entry under a condition that cannot be told";
@@ -338,13 +341,7 @@ fn from_cfg(host: Host<'_>, directory: &str, text: &str) -> Result<Found, Unknow
             }
         }
     };
-    let uses_bls = config
-        .nodes
-        .iter()
-        .flat_map(|node| &node.children)
-        .chain(&config.top)
-        .any(|child| *child == Child::Bls);
-    let entries = if uses_bls { entries(host)? } else { Vec::new() };
+    let entries = if config.uses_bls { entries(host)? } else { Vec::new() };
     choose(host, &Menu { path, config, entries }, &choice)
 }
 
@@ -387,6 +384,11 @@ impl Line<'_> {
 }
 
 impl Menu {
+    /// Whether entries differ by nothing but their machine ids: those come first in GRUB's order, and are masked.
+    fn has_twins(&self) -> bool {
+        self.entries.windows(2).any(|pair| pair[0].stem == pair[1].stem)
+    }
+
     fn lines(&self, children: &[Child]) -> Vec<Line<'_>> {
         let mut lines = Vec::new();
         for child in children {
@@ -408,6 +410,8 @@ fn choose(host: Host<'_>, menu: &Menu, choice: &Choice) -> Result<Found, Unknown
     // Ends: every step goes down to nodes that were read later.
     loop {
         let lines = menu.lines(children);
+        // Whether the place in the menu decides, and not a name.
+        let mut by_order = true;
         let line = match parts.next() {
             // A submenu without more to say gives its first line.
             None => lines.first(),
@@ -417,6 +421,7 @@ fn choose(host: Host<'_>, menu: &Menu, choice: &Choice) -> Result<Found, Unknown
                     Err(_) if part.trim().is_empty() => None,
                     Err(_) => lines.iter().find(|line| line.is(part)),
                 };
+                by_order = found.is_none() || part.trim().parse::<usize>().is_ok();
                 matched &= found.is_some();
                 found.or_else(|| lines.first())
             }
@@ -437,6 +442,11 @@ fn choose(host: Host<'_>, menu: &Menu, choice: &Choice) -> Result<Found, Unknown
                     return Err(Unknown::new(why).at(place));
                 };
                 (image, place)
+            }
+            Line::Bls(_) if by_order && menu.has_twins() => {
+                let why =
+                    "boot entries of several machine ids are there, whose order cannot be told";
+                return Err(Unknown::new(why));
             }
             Line::Bls(entry) => match &entry.linux {
                 Some((image, place)) => (image, place.clone()),
@@ -535,7 +545,7 @@ impl Defaults {
                 let set = !value.is_empty();
                 match key {
                     "GRUB_DEFAULT" => {
-                        let place = Place { line: number, text: line.to_owned() };
+                        let place = Place::new(number, line);
                         self.default = Some((value.to_owned(), evidence(path, &place)));
                     }
                     "GRUB_ENABLE_BLSCFG" => self.blscfg = value == "true",

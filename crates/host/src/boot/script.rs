@@ -13,6 +13,18 @@ pub(super) const VARIABLES: [&str; 4] =
 /// Blocks and conditions inside each other; generated files have five.
 const MAX_DEPTH: usize = 64;
 
+/// Entries and submenus. A host with a hundred kernels has three hundred.
+const MAX_NODES: usize = 4096;
+
+/// Bytes of a line; longer ones are nobody's menu and are dropped.
+const MAX_LINE: usize = 16 << 10;
+
+/// Bytes of a value after its variables are put in.
+const MAX_VALUE: usize = 16 << 10;
+
+/// Characters of a line that is pointed at.
+const MAX_SHOWN: usize = 512;
+
 /// A word, as written and with its quotes undone. Variables stay as they are.
 #[derive(Debug)]
 pub(super) struct Word<'a> {
@@ -115,6 +127,9 @@ fn word(text: &str) -> (Word<'_>, &str) {
 /// Line filter for `grub.cfg`: menus, image paths, the default entry, and the conditions around them. Command lines,
 /// passwords, users and the places of files and disks are dropped.
 pub(super) fn keep_grub_cfg(line: &[u8], out: &mut Vec<u8>) {
+    if line.len() > MAX_LINE {
+        return;
+    }
     let line = String::from_utf8_lossy(line);
     let mut kept = String::new();
     // Whether the next statement needs a separator.
@@ -140,7 +155,10 @@ pub(super) fn keep_grub_cfg(line: &[u8], out: &mut Vec<u8>) {
         kept.push_str(&text);
         open = opens;
     }
-    out.extend_from_slice(mask_ids(&kept).as_bytes());
+    // What is kept must pass again.
+    if kept.len() <= MAX_LINE {
+        out.extend_from_slice(mask_ids(&kept).as_bytes());
+    }
 }
 
 /// What is used of a statement.
@@ -296,6 +314,9 @@ fn expand(text: &str, variable: &dyn Fn(&str) -> Option<String>) -> Option<Strin
             return None;
         }
         out.push_str(&variable(name)?);
+        if out.len() > MAX_VALUE {
+            return None;
+        }
         rest = after;
     }
     out.push_str(rest);
@@ -307,6 +328,12 @@ fn expand(text: &str, variable: &dyn Fn(&str) -> Option<String>) -> Option<Strin
 pub(super) struct Place {
     pub(super) line: u32,
     pub(super) text: String,
+}
+
+impl Place {
+    pub(super) fn new(line: u32, text: &str) -> Self {
+        Self { line, text: text.trim().chars().take(MAX_SHOWN).collect() }
+    }
 }
 
 /// One entry or submenu.
@@ -349,8 +376,10 @@ pub(super) struct Config {
     pub(super) default: Option<Default>,
     /// A later assignment under a condition that could not be told.
     pub(super) uncertain: Option<Place>,
-    /// Deeper than any real file; the rest was not read.
-    pub(super) too_deep: bool,
+    /// Some menu lists the entries of the boot loader specification.
+    pub(super) uses_bls: bool,
+    /// Deeper or longer than any real menu; the rest was not read.
+    pub(super) too_much: bool,
 }
 
 /// An open block or condition.
@@ -381,8 +410,8 @@ impl Config {
             // The entry or submenu whose brace comes next.
             let mut pending = None;
             for item in items(line) {
-                if stack.len() > MAX_DEPTH {
-                    config.too_deep = true;
+                if stack.len() > MAX_DEPTH || config.nodes.len() > MAX_NODES {
+                    config.too_much = true;
                     return config;
                 }
                 match item {
@@ -396,7 +425,7 @@ impl Config {
                         }
                     }
                     Item::Statement(words) => {
-                        let place = || Place { line: number, text: line.trim().to_owned() };
+                        let place = || Place::new(number, line);
                         config.statement(&words, &place, &mut stack, &mut pending, variable);
                     }
                 }
@@ -453,8 +482,10 @@ impl Config {
                 *pending = Some(index);
             }
             "blscfg" => {
-                if let Some(menu) = self.menu(stack).filter(|menu| !menu.contains(&Child::Bls)) {
+                let listed = self.uses_bls;
+                if let Some(menu) = self.menu(stack).filter(|_| !listed) {
                     menu.push(Child::Bls);
+                    self.uses_bls = true;
                 }
             }
             raw if is_image_command(raw) => {
@@ -575,9 +606,16 @@ mod tests {
     }
 
     #[test]
-    fn deep_nesting_ends_the_reading() {
+    fn hostile_menus_end_the_reading() {
         let text = "submenu 'x' {\n".repeat(10_000);
-        assert!(Config::parse(&text, &|_| None).too_deep);
+        assert!(Config::parse(&text, &|_| None).too_much);
+        let text = "menuentry 'x' { }\n".repeat(10_000);
+        assert!(Config::parse(&text, &|_| None).too_much);
+        // Short as written, longer than a line may be as kept.
+        assert_eq!(kept(&"if;".repeat(5_000)), "");
+        let text = format!("set default=\"{}\"\n", "${saved_entry}".repeat(1_000));
+        let config = Config::parse(&text, &|_| Some("x".repeat(1_000)));
+        assert_eq!(config.default.and_then(|default| default.value), None);
     }
 
     proptest! {
