@@ -84,7 +84,8 @@ fn refresh(
 
 /// What the program prints for these arguments, as seen in a terminal at the top of the repository.
 fn transcript(root: &Path, arguments: &[&str]) -> anyhow::Result<String> {
-    let output = Command::new(std::env::current_exe()?)
+    // Not by its path: a build may have put another file there while this one runs.
+    let output = Command::new("/proc/self/exe")
         .arg("fastpath")
         .args(arguments)
         .current_dir(root)
