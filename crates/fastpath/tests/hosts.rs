@@ -196,7 +196,9 @@ fn snapshot(
     ] {
         let run = place.run(&[&on_snapshot[..], more].concat())?;
         differences.compare(&format!("{what}: exit code"), &expected.code.show(), &run.code.show());
-        differences.compare(&format!("{what}: output"), &expected.stdout, &run.stdout);
+        // Advice to run the program again names the directory that was read; a snapshot stands for the host itself.
+        let expected_output = expected.stdout.replace(" --root root", "");
+        differences.compare(&format!("{what}: output"), &expected_output, &run.stdout);
         differences.compare(&format!("{what}: standard error"), &expected.stderr, &run.stderr);
     }
     Ok(())

@@ -22,6 +22,9 @@ pub struct Installed {
 /// Prefixes of kernel images in `/boot`: the ordinary ones, genkernel's, and those of architectures with their own.
 const IMAGES: [&str; 5] = ["vmlinuz-", "vmlinux-", "kernel-", "Image-", "bzImage-"];
 
+/// What genkernel puts between the prefix and the release.
+const ARCHITECTURES: [&str; 3] = ["x86_64-", "aarch64-", "ppc64le-"];
+
 /// More kernels than any host has; bounds the work on a hostile root.
 const MAX_KERNELS: usize = 128;
 
@@ -72,8 +75,8 @@ fn images(tree: &dyn Tree) -> Vec<(Release, String)> {
 /// The release in the name of an image, unless it is a rescue image, a backup or a link such as `vmlinuz-linux`.
 fn image_release(name: &str) -> Option<Release> {
     let rest = IMAGES.iter().find_map(|prefix| name.strip_prefix(prefix))?;
-    let rest =
-        rest.strip_prefix("x86_64-").or_else(|| rest.strip_prefix("aarch64-")).unwrap_or(rest);
+    let rest = rest.strip_prefix("genkernel-").unwrap_or(rest);
+    let rest = ARCHITECTURES.iter().find_map(|one| rest.strip_prefix(one)).unwrap_or(rest);
     let backup = [".old", ".bak", ".dpkg-new", ".dpkg-tmp", ".sig", ".signed"];
     if rest.starts_with("0-rescue") || backup.iter().any(|suffix| rest.ends_with(suffix)) {
         return None;

@@ -24,12 +24,12 @@ pub fn mask_ids(text: &str) -> String {
     String::from_utf8(out).unwrap_or_default()
 }
 
-/// The length of the id that `bytes` starts with: 32 or 64 hexadecimal digits, or a UUID.
+/// The length of the id that `bytes` starts with: 32 hexadecimal digits, or a UUID. Longer runs are checksums.
 fn id_length(bytes: &[u8]) -> Option<usize> {
     const UUID: [usize; 5] = [8, 4, 4, 4, 12];
     let digits = bytes.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
     let ends = |length: usize| bytes.get(length).is_none_or(|byte| !byte.is_ascii_alphanumeric());
-    if (digits == 32 || digits == 64) && ends(digits) {
+    if digits == 32 && ends(digits) {
         return Some(digits);
     }
     let mut at = 0;

@@ -267,9 +267,19 @@ pub fn config_witness(path: &str, kind: Kind, bytes: &[u8], release: Option<&Rel
             State::Truncated
         }
         Value::Other => {
-            witness.detail =
-                Some(format!("offset {}: the value is none of y, m and n", option.offset));
-            State::Malformed
+            let line = witness.text.as_deref().unwrap_or_default();
+            let cut = option.offset + line.len() == text.bytes().len();
+            let offset = option.offset;
+            if cut {
+                witness.detail = Some(format!(
+                    "the text ends at offset {} inside the option's line",
+                    text.bytes().len()
+                ));
+                State::Truncated
+            } else {
+                witness.detail = Some(format!("offset {offset}: the value is none of y, m and n"));
+                State::Malformed
+            }
         }
     };
     witness
@@ -380,7 +390,19 @@ pub(crate) fn witnesses(tree: &dyn Tree, release: &Release, running: bool) -> Ve
             seen.push((content.id, found.len()));
             found.push(config_witness(path, kind, &content.bytes, Some(release)));
         }
-        Err(error) => found.push(Witness::failed(path, kind, error)),
+        Err(error) => {
+            let failed = Witness::failed(path, kind, error);
+            // A file that cannot be read has no identity to compare; after the usr-merge both names are one.
+            let merged = |other: &&mut Witness| {
+                Some(other.path.as_str()) == path.strip_prefix("/usr")
+                    && other.state != State::Missing
+                    && (other.state, &other.detail) == (failed.state, &failed.detail)
+            };
+            match found.iter_mut().find(merged) {
+                Some(other) => other.also.push(path.to_owned()),
+                None => found.push(failed),
+            }
+        }
     };
     if running {
         read(&mut found, Kind::ProcConfigGz, "/proc/config.gz");

@@ -110,21 +110,14 @@ struct Case<'a> {
 
 impl<'a> Case<'a> {
     fn findings(&self) -> Vec<Finding> {
-        let remedies = self.remedies();
-        let (first, more) = remedies
-            .split_first()
-            .map_or((None, &[][..]), |(first, more)| (Some(first.clone()), more));
+        let mut more = self.remedies();
+        // Without a better kernel on the machine, the best remedy belongs to the requirement itself.
+        let first = (self.better().is_none() && !more.is_empty()).then(|| more.remove(0));
         let mut findings = vec![self.option(first)];
         findings.extend(self.advisories());
-        findings.extend(more.iter().map(|hint| {
+        findings.extend(more.into_iter().map(|hint| {
             let explanation = "Another way, if the first one does not suit.";
-            new(
-                finding::ALTERNATIVE,
-                Status::Info,
-                hint.text.clone(),
-                explanation,
-                Some(hint.clone()),
-            )
+            new(finding::ALTERNATIVE, Status::Info, hint.text.clone(), explanation, Some(hint))
         }));
         findings.extend(self.better_installed());
         findings.extend(self.next_boot());

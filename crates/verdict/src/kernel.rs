@@ -99,13 +99,15 @@ fn undecided(witnesses: &[Witness], elsewhere: bool) -> Reason {
             && witness.state != State::Missing
             && !(witness.kind == Kind::Kallsyms && witness.state == State::Empty)
     };
+    let source_tree =
+        witnesses.iter().any(|one| !one.kind.may_decide() && one.state != State::Missing);
     match witnesses.iter().find(counts).map(|witness| witness.state) {
         Some(State::Unreadable) => Reason::WitnessUnreadable,
         Some(State::Empty) => Reason::WitnessEmpty,
         Some(State::Truncated) => Reason::WitnessTruncated,
         Some(State::Malformed) => Reason::WitnessMalformed,
         Some(_) => Reason::NoWitnessForThisKernel,
-        None if elsewhere => Reason::NoWitnessForThisKernel,
+        None if elsewhere || source_tree => Reason::NoWitnessForThisKernel,
         None => Reason::NoWitness,
     }
 }

@@ -77,7 +77,7 @@ fn the_highest_sound_witness_decides_and_a_lower_one_conflicts() {
 fn a_source_tree_never_decides_nor_conflicts() {
     let source = config("/usr/src/linux/.config", Kind::SourceConfig, "CONFIG_PCI_P2PDMA=y\n");
     let alone = judged("6.8.0-142-generic", std::slice::from_ref(&source));
-    assert_eq!((alone.verdict, alone.reason), (Verdict::Unknown, Reason::NoWitness));
+    assert_eq!((alone.verdict, alone.reason), (Verdict::Unknown, Reason::NoWitnessForThisKernel));
     let boot = config(BOOT, Kind::BootConfig, &format!("# CONFIG_PCI_P2PDMA is not set\n{END}"));
     let both = judged("6.8.0-142-generic", &[boot, source]);
     assert_eq!(both.verdict, Verdict::Unsupported);

@@ -1,7 +1,10 @@
 //! `fastpath check`.
 
+use std::path::Path;
+
 use fastpath_host::{Asked, gather};
 use fastpath_knowledge::Release;
+use fastpath_verdict::Check;
 
 use crate::args::{CheckArgs, Format};
 use crate::error::Hinted;
@@ -18,7 +21,10 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<u8> {
     let knowledge = root::knowledge(&args.knowledge)?;
     let tree = root::open(&args.root)?;
     let facts = gather(tree.as_ref(), &asked);
-    let check = fastpath_verdict::check(&facts, &knowledge);
+    let mut check = fastpath_verdict::check(&facts, &knowledge);
+    if let Some(root) = &args.root.root {
+        aim(&mut check, root);
+    }
     if !args.quiet {
         output::data(&match args.format {
             Format::Text => fastpath_report::check_text(&check, args.verbose),
@@ -26,4 +32,26 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<u8> {
         })?;
     }
     Ok(check.verdict.exit_code())
+}
+
+/// Makes the advice to run the program again speak of the root that was read: without it the inspector's own host would
+/// be judged.
+fn aim(check: &mut Check<'_>, root: &Path) {
+    let hints = check.findings.iter_mut().filter_map(|finding| finding.hint.as_mut());
+    for command in hints.flat_map(|hint| hint.commands.iter_mut()) {
+        if command.contains("fastpath check") && !command.contains("--root") {
+            command.push_str(" --root ");
+            command.push_str(&quoted(&root.to_string_lossy()));
+        }
+    }
+}
+
+/// A word for a shell.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
 }
