@@ -38,7 +38,7 @@ fn headline(out: &mut String, check: &Check<'_>) {
     let summary = check.findings.first().map_or("", |finding| finding.summary.as_str());
     let verdict = styled(verdict_style(check.verdict), check.verdict.as_str());
     let _ = writeln!(out, "{verdict}: {}", clean(summary));
-    if let Some(main) = check.findings.first().filter(|_| check.verdict != Verdict::Supported) {
+    if let Some(main) = check.findings.first() {
         out.push_str(&wrap(&main.explanation, 2));
     }
 }

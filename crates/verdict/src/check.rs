@@ -198,7 +198,8 @@ impl<'a> Case<'a> {
         };
         let explanation = match self.judgement.verdict {
             Verdict::Supported => {
-                "hipFile's fastpath needs a kernel that can do PCI peer-to-peer DMA. This one can."
+                "The kernel can do PCI peer-to-peer DMA, which hipFile's fastpath needs. Only the kernel was judged: \
+                 the GPU driver, the PCIe path and the file system must be fine as well."
             }
             Verdict::Unsupported => {
                 "Without the option the kernel cannot do PCI peer-to-peer DMA, so every transfer takes hipFile's fallback. \
@@ -207,6 +208,10 @@ impl<'a> Case<'a> {
             Verdict::Blocked => {
                 "The fastpath would run on this kernel and may corrupt memory without an error. Stay off it. \
                  No setting at run time changes that: another kernel must be booted."
+            }
+            Verdict::Unknown if self.judgement.reason == Reason::ReleaseUnknown => {
+                "No kernel runs in this root, as in an image or on a mounted disk. The kernel of the machine that reads it is \
+                 not taken in its place."
             }
             Verdict::Unknown => {
                 "Nothing sound could be read for this kernel. That is no `no`: it may have the option."
@@ -240,6 +245,20 @@ impl<'a> Case<'a> {
     }
 
     fn no_remedy(&self) -> Hint {
+        let other_build = self
+            .judgement
+            .conflicts
+            .iter()
+            .map(|&index| &self.facts.kernel.witnesses[index])
+            .find(|witness| matches!(witness.kind, Kind::BootConfig | Kind::ModulesConfig));
+        if let Some(described) = other_build.filter(|witness| witness.state == State::Y) {
+            let text = format!(
+                "boot the kernel that {} belongs to: it has the option; the one that runs was built otherwise under the \
+                 same release",
+                described.path
+            );
+            return Hint::new(hints::OTHER_BUILD, text, Vec::new());
+        }
         let family = self.release().and_then(|release| self.knowledge.family(release));
         let built_by = family.map_or("someone for themselves", |family| family.name.as_str());
         let system = if self.os().name.is_empty() { "this system" } else { &self.os().name };

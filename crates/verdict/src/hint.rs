@@ -58,6 +58,8 @@ pub mod hints {
     pub const GIVE_RELEASE: &str = "name-the-kernel";
     /// Make the host's files visible in the container.
     pub const MOUNT: &str = "mount-host-files";
+    /// Boot the build that the files on disk describe.
+    pub const OTHER_BUILD: &str = "boot-the-described-build";
     /// No kernel of this system with the option is known.
     pub const NO_REMEDY: &str = "no-remedy-known";
 }
@@ -109,5 +111,6 @@ pub const HINTS: &[&str] = &[
     hints::GIVE_WITNESS,
     hints::GIVE_RELEASE,
     hints::MOUNT,
+    hints::OTHER_BUILD,
     hints::NO_REMEDY,
 ];
