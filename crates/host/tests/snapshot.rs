@@ -1034,9 +1034,9 @@ proptest! {
     }
 
     #[test]
-    fn files_keep_their_identity(tree in trees()) {
+    fn files_keep_their_identity(mut tree in trees()) {
         // Who asks for a masked name by its old one gets the first of those that became one.
-        prop_assume!(tree.0.keys().all(|path| mask_ids(path) == *path));
+        tree.0.retain(|path, _| mask_ids(path) == *path);
         let recorder = Recorder::new(&tree);
         let paths: Vec<&String> = tree.0.keys().collect();
         let ids = |tree: &dyn Tree| -> Vec<FileId> {
