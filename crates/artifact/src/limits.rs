@@ -1,0 +1,22 @@
+//! Bounds on the work any input can cause.
+
+/// The bounds. The defaults keep the peak of memory below 256 MiB.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// The most bytes a stream may decompress to.
+    pub output: u64,
+    /// The most bytes of one configuration.
+    pub config: usize,
+    /// The most bytes of one kernel image, decompressed: it is searched in memory.
+    pub image: usize,
+    /// The most members of all containers together.
+    pub members: u64,
+    /// The deepest nesting of containers.
+    pub depth: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { output: 16 << 30, config: 16 << 20, image: 160 << 20, members: 4_000_000, depth: 8 }
+    }
+}

@@ -1,0 +1,10 @@
+//! Distributions to default kernels to rows.
+//!
+//! For each target: the distribution's signed repository index, the default kernel in it, the smallest package that
+//! holds that kernel's configuration, the configuration read out of it, a [`Record`] in the data set.
+//!
+//! It does not judge a configuration and does not render: see `verdict` and `report`.
+
+mod record;
+
+pub use record::{Record, Trust};
