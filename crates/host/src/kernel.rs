@@ -95,10 +95,10 @@ fn running(tree: &dyn Tree) -> Option<(Release, Evidence)> {
         line: Some(1),
         text: Some(line.to_owned()),
     };
-    if let Some(line) = read(OSRELEASE, &Want::whole(LIMIT)) {
-        if let Some(release) = Release::new(&line) {
-            return Some((release, evidence(OSRELEASE, &line)));
-        }
+    if let Some(line) = read(OSRELEASE, &Want::whole(LIMIT))
+        && let Some(release) = Release::new(&line)
+    {
+        return Some((release, evidence(OSRELEASE, &line)));
     }
     let line = read(VERSION, &Want::lines(LIMIT, keep_version))?;
     let release = Release::new(line.strip_prefix("Linux version ")?)?;

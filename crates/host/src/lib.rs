@@ -22,5 +22,5 @@ pub use dir::{DirTree, OpenError};
 pub use installed::Installed;
 pub use kernel::{Asked, Facts, KernelFacts, gather};
 pub use os::{Environment, OsRelease};
-pub use tree::{Content, Entry, FileId, FileKind, LineFilter, ReadError, Tree, Want};
+pub use tree::{Content, Entry, FileId, FileKind, LineFilter, ReadError, Redaction, Tree, Want};
 pub use witness::{Evidence, Kind, State, Witness, config_witness};

@@ -35,12 +35,15 @@ pub struct Want {
     /// What of each line is used. What a filter drops is seen by nobody, and a snapshot does not hold it.
     pub lines: Option<LineFilter>,
     /// What to do to the bytes before a snapshot keeps them. It must not change what the reader finds in them.
-    pub redact: Option<fn(&[u8]) -> Vec<u8>>,
+    pub redact: Option<Redaction>,
 }
 
 /// Appends to the output what is used of one line (given without its line end). Line numbers stay as they are. What it
 /// keeps of a line it keeps again of what it kept: a snapshot holds filtered lines, and its reader filters them anew.
 pub type LineFilter = fn(line: &[u8], out: &mut Vec<u8>);
+
+/// What of a file's bytes may be kept for others.
+pub type Redaction = fn(&[u8]) -> Vec<u8>;
 
 impl Want {
     /// The whole of a file of at most `limit` bytes.

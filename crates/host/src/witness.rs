@@ -541,8 +541,7 @@ fn kallsyms(tree: &dyn Tree) -> Witness {
 
 /// The name in a line of kallsyms, unless it belongs to a module.
 fn symbol_name(line: &[u8]) -> Option<&[u8]> {
-    let mut fields =
-        line.split(|byte| byte.is_ascii_whitespace()).filter(|field| !field.is_empty());
+    let mut fields = line.split(u8::is_ascii_whitespace).filter(|field| !field.is_empty());
     let (_address, _type, name) = (fields.next()?, fields.next()?, fields.next()?);
     fields.next().is_none().then_some(name)
 }

@@ -96,8 +96,8 @@ impl Hint {
             .map(|kernel| HintKernel::new(&kernel.release, Some(&kernel.package), knowledge));
         let detail = Some(remedy.text.trim().replace('\n', " "));
         Self {
-            kernel,
             detail,
+            kernel,
             ..Self::new(&remedy.id, remedy.summary.clone(), remedy.commands.clone())
         }
     }

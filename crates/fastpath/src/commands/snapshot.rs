@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use fastpath_host::snapshot::{Meta, Recorder, Replay, write, write_file};
+use fastpath_host::snapshot::{Meta, Recorder, Replay, same_facts, write, write_file};
 use fastpath_host::{Asked, DirTree, gather};
 
 use crate::args::SnapshotArgs;
@@ -30,7 +30,10 @@ pub(crate) fn run(args: &SnapshotArgs) -> anyhow::Result<u8> {
     let mut archive = Vec::new();
     write(&recorder, &meta, &mut archive)?;
     let replayed = gather(&Replay::from_bytes(archive.clone())?, &Asked::Running);
-    anyhow::ensure!(replayed == facts, "the snapshot does not give the same facts as this root");
+    anyhow::ensure!(
+        same_facts(&facts, &replayed),
+        "the snapshot does not give the same facts as this root"
+    );
     if to_stdout {
         output::bytes(&archive)?;
     } else {

@@ -1,0 +1,111 @@
+//! What the whole program costs beside the command that the support page tells people to type.
+//!
+//! `fastpath check --layer kernel` and `zgrep CONFIG_PCI_P2PDMA /proc/config.gz` are run in turns, so that a busy machine
+//! slows both alike; only their ratio is asked for: at most 1.5, with a peak memory below 10 MiB. Run with `cargo bench
+//! -p fastpath --bench check`; the figures of one run are in `docs/performance.md`.
+
+#![allow(clippy::print_stdout, reason = "a benchmark reports to a terminal")]
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_fastpath");
+
+/// The running kernel's configuration; not every kernel has it.
+const CONFIG: &str = "/proc/config.gz";
+
+/// GNU time, which tells a program's peak memory.
+const TIME: &str = "/usr/bin/time";
+
+/// Runs of each program that are measured, after some that are not.
+const RUNS: usize = 300;
+const WARM_UP: usize = 10;
+
+/// Runs in which the peak memory is looked at.
+const MEMORY_RUNS: usize = 20;
+
+/// What is asked for.
+const MOST_TIMES: f64 = 1.5;
+const MOST_KIB: u64 = 10 << 10;
+
+fn command(words: &[&str]) -> Command {
+    let mut command = Command::new(words[0]);
+    command.args(&words[1..]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command
+}
+
+/// How long one run takes, from starting the process until it is gone.
+fn time(words: &[&str]) -> Result<Duration, String> {
+    let start = Instant::now();
+    let status = command(words).status().map_err(|error| format!("{}: {error}", words[0]))?;
+    let elapsed = start.elapsed();
+    // Every answer is fine, a crash is not.
+    match status.code() {
+        Some(0..=2) => Ok(elapsed),
+        _ => Err(format!("{} ended with {status}", words[0])),
+    }
+}
+
+/// The value at `part` of the way through, in milliseconds.
+fn at(sorted: &[Duration], part: usize, of: usize) -> f64 {
+    sorted[(sorted.len() - 1) * part / of].as_secs_f64() * 1e3
+}
+
+fn word(is_within: bool) -> &'static str {
+    if is_within { "within" } else { "NOT within" }
+}
+
+fn durations(check: &[&str], zgrep: &[&str]) -> Result<(), String> {
+    let mut times = [Vec::with_capacity(RUNS), Vec::with_capacity(RUNS)];
+    for run in 0..WARM_UP + RUNS {
+        let pair = [time(check)?, time(zgrep)?];
+        if run >= WARM_UP {
+            times[0].push(pair[0]);
+            times[1].push(pair[1]);
+        }
+    }
+    for (name, times) in ["fastpath", "zgrep"].iter().zip(&mut times) {
+        times.sort_unstable();
+        let (low, median, high) = (at(times, 1, 10), at(times, 1, 2), at(times, 9, 10));
+        println!("{name}: median {median:.2} ms of {RUNS} runs, 80 % in {low:.2} to {high:.2} ms");
+    }
+    let ratio = at(&times[0], 1, 2) / at(&times[1], 1, 2);
+    println!("time: {ratio:.2} times zgrep's, {} {MOST_TIMES}", word(ratio <= MOST_TIMES));
+    Ok(())
+}
+
+/// The peak memory of one run in KiB.
+fn peak(words: &[&str]) -> Option<u64> {
+    let words = [&[TIME, "-f", "%M"], words].concat();
+    let output = command(&words).stderr(Stdio::piped()).output().ok()?;
+    String::from_utf8_lossy(&output.stderr).lines().last()?.trim().parse().ok()
+}
+
+fn memory(check: &[&str]) {
+    if !Path::new(TIME).exists() {
+        println!("peak memory: skipped, because {TIME} is not installed");
+        return;
+    }
+    match (0..MEMORY_RUNS).map(|_| peak(check)).collect::<Option<Vec<u64>>>() {
+        Some(peaks) => {
+            let most = peaks.into_iter().max().unwrap_or_default();
+            println!("peak memory: {most} KiB, {} {MOST_KIB} KiB", word(most < MOST_KIB));
+        }
+        None => println!("peak memory: skipped, because {TIME} does not tell it"),
+    }
+}
+
+fn main() -> Result<(), String> {
+    let check = [PROGRAM, "check", "--layer", "kernel"];
+    let zgrep = ["zgrep", "CONFIG_PCI_P2PDMA", CONFIG];
+    if !Path::new(CONFIG).exists() {
+        println!("time: skipped, because this kernel has no {CONFIG}");
+    } else if command(&["zgrep", "--version"]).status().is_err() {
+        println!("time: skipped, because zgrep is not installed");
+    } else {
+        durations(&check, &zgrep)?;
+    }
+    memory(&check);
+    Ok(())
+}
