@@ -18,7 +18,7 @@ pub enum Effect {
 /// Where a statement comes from.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Source {
+pub struct Origin {
     /// What it is, in words.
     pub title: String,
     /// Its address.
@@ -42,7 +42,7 @@ pub struct Advisory {
     /// What would lift it.
     pub lifted_by: String,
     /// Where it is said.
-    pub source: Source,
+    pub source: Origin,
     /// The kernels it marks: any condition may match.
     #[serde(rename = "match")]
     pub conditions: Vec<Condition>,

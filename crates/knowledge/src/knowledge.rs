@@ -54,11 +54,12 @@ struct File {
     published: Vec<Published>,
 }
 
-const EMBEDDED: [(&str, &str); 5] = [
+const EMBEDDED: [(&str, &str); 6] = [
     ("advisories.toml", include_str!("../data/advisories.toml")),
     ("families.toml", include_str!("../data/families.toml")),
     ("remedies.toml", include_str!("../data/remedies.toml")),
     ("drivers.toml", include_str!("../data/drivers.toml")),
+    ("catalogue.toml", include_str!("../data/catalogue.toml")),
     ("matrix.toml", include_str!("../data/matrix.toml")),
 ];
 

@@ -18,10 +18,10 @@ mod release;
 mod remedy;
 mod version;
 
-pub use advisory::{Advisory, Condition, Effect, IommuGroupType, MapType, Needs, Source};
+pub use advisory::{Advisory, Condition, Effect, IommuGroupType, MapType, Needs, Origin};
 pub use explain::{Explanation, explanations};
 pub use knowledge::{Error, Knowledge};
-pub use matrix::{Published, Row, Target};
+pub use matrix::{Follow, Published, RepositoryFamily, Row, Signed, Source, Target};
 pub use pattern::Pattern;
 pub use release::{ElTag, Release};
 pub use remedy::{Driver, DriverBuild, Family, Reboot, Remedy, RemedyKernel, RemedyKind, When};

@@ -184,11 +184,19 @@ fn a_file_may_add_a_block() {
 fn other_tables_are_added_to_as_well() {
     let before = knowledge();
     let mut extended = before.clone();
+    let target = |name: &str, id: &str| {
+        format!(
+            "[[target]]\nname = '{name}'\nid = '{id}'\nos_id = 'o'\nos_version = 'v'\ndistribution = 'd'\n\
+             version = 'v'\nflavour = 'default'\n[target.source]\nfamily = 'rpm'\narch = 'x86_64'\n\
+             repositories = []\npackage = 'kernel-core'\nfollow = 'rpm-highest'\nsigned = 'no'\nkeys = 'k'\n"
+        )
+    };
     let file = "[[family]]\nid = 'el'\nname = 'n'\nreleases = ['*']\n\
-        [[driver]]\nreleases = ['*']\nbuilds = 'yes'\nsource = 's'\ndate = '2026-11-30'\n\
-        [[target]]\nname = 'rhel-9.8'\nid = 'i'\nos_id = 'o'\nos_version = 'v'\n\
-        [[target]]\nname = 'new'\nid = 'new-id'\nos_id = 'o'\nos_version = 'v'\n";
-    extended.extend("file", file).expect("well-formed");
+        [[driver]]\nreleases = ['*']\nbuilds = 'yes'\nsource = 's'\ndate = '2026-11-30'\n"
+        .to_owned()
+        + &target("rhel-9.8", "i")
+        + &target("new", "new-id");
+    extended.extend("file", &file).expect("well-formed");
     // What is embedded comes first, so it stays what it was.
     assert_eq!(extended.target("rhel-9.8"), before.target("rhel-9.8"));
     assert_eq!(extended.target("new-id").map(|target| target.name.as_str()), Some("new"));
