@@ -5,6 +5,10 @@
 //!
 //! It does not judge a configuration and does not render: see `verdict` and `report`.
 
+mod dataset;
+mod diff;
 mod record;
 
+pub use dataset::{Dataset, DatasetError, SCHEMA};
+pub use diff::{Change, Look, diff, flipped};
 pub use record::{Record, Trust};

@@ -19,7 +19,7 @@ pub enum Trust {
 }
 
 /// One row of one run, `fastpath.survey/1`. Unknown values are null.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
     /// `fastpath.survey/1`.
     pub schema: String,
