@@ -9,6 +9,10 @@ use flate2::bufread::GzDecoder;
 /// The most bytes a configuration may decompress to: far above any real one (300 kB), far below exhaustion.
 pub const OUTPUT_LIMIT: usize = 64 << 20;
 
+/// The most members of one file. Each costs some work even if it is empty, and a file of nothing but empty ones would
+/// take minutes; a program that writes blocks of 64 kB as members needs 1,024 for [`OUTPUT_LIMIT`].
+const MAX_MEMBERS: usize = 4096;
+
 /// The two bytes a gzip stream starts with.
 pub const MAGIC: [u8; 2] = [0x1f, 0x8b];
 
@@ -60,7 +64,7 @@ pub fn is_gzip(input: &[u8]) -> bool {
 pub fn inflate(input: &[u8], limit: usize) -> Inflated {
     let mut text = Vec::new();
     let mut rest = input;
-    loop {
+    for _ in 0..MAX_MEMBERS {
         let mut decoder = GzDecoder::new(rest);
         let room = limit.saturating_sub(text.len());
         let result =
@@ -84,4 +88,7 @@ pub fn inflate(input: &[u8], limit: usize) -> Inflated {
         };
         return Inflated { text, end };
     }
+    let offset = input.len() - rest.len();
+    let detail = format!("more than {MAX_MEMBERS} members");
+    Inflated { text, end: Err(Error::Malformed { offset, detail }) }
 }

@@ -60,6 +60,21 @@ fn members_are_joined() {
     assert_eq!((inflated.text.as_slice(), inflated.end), (TEXT, Ok(())));
 }
 
+/// 64 MiB of them would take most of a minute otherwise, and all of it for nothing.
+#[test]
+fn a_file_of_empty_members_stops() {
+    let empty = pack(b"");
+    assert_eq!(inflate(&empty.repeat(4096), OUTPUT_LIMIT).end, Ok(()));
+    let inflated = inflate(&empty.repeat(1 << 20), OUTPUT_LIMIT);
+    assert_eq!(inflated.text, b"");
+    let error = inflated.end.expect_err("too many");
+    let offset = 4096 * empty.len();
+    assert_eq!(
+        error.to_string(),
+        format!("gzip stream damaged at offset {offset}: more than 4096 members")
+    );
+}
+
 #[test]
 fn bytes_after_the_last_member_are_ignored() {
     for tail in [&b"\0"[..], &[0; 4096], b"garbage", b"\x1f", b"\x1f\x8a", b"\x8b\x1f", TEXT] {
