@@ -288,15 +288,17 @@ pub struct MatrixRowReport {
     pub os: String,
     /// Its default kernel.
     pub kernel: String,
-    /// Whether that kernel's configuration has the option.
-    pub p2pdma: bool,
+    /// Kernel flavour.
+    pub flavour: String,
+    /// Whether that kernel has the option; null if that could not be read.
+    pub p2pdma: Option<bool>,
     /// The kernel's verdict.
     pub verdict: String,
     /// Advisories that mark it.
     pub advisories: Vec<AdvisoryReport>,
     /// What a person on this row can do, best first.
     pub hints: Vec<HintReport>,
-    /// Who published the row.
+    /// Who said so: a publisher, or `survey`.
     pub origin: String,
     /// Where.
     pub url: String,
@@ -304,6 +306,33 @@ pub struct MatrixRowReport {
     pub date: String,
     /// How the value was found.
     pub method: String,
+    /// What the survey read; null for a published row.
+    pub reading: Option<ReadingReport>,
+}
+
+/// What the survey read for a row.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ReadingReport {
+    /// The package and its version.
+    pub package: String,
+    /// Address of the package.
+    pub url: String,
+    /// Its digest as the index gives it.
+    pub hash: Option<String>,
+    /// The file inside.
+    pub member: Option<String>,
+    /// 1-based line of the option.
+    pub line: Option<u32>,
+    /// The option's value.
+    pub value: String,
+    /// `verified`, `partial`, `stale` or `unsigned`.
+    pub trust: String,
+    /// Companion options by name.
+    pub companions: std::collections::BTreeMap<String, Option<String>>,
+    /// How many bytes of the package were read.
+    pub bytes_read: u64,
+    /// A remark.
+    pub note: Option<String>,
 }
 
 pub(crate) const fn effect(effect: Effect) -> &'static str {
@@ -445,19 +474,33 @@ impl From<&Check<'_>> for CheckReport {
 
 impl From<&MatrixRow<'_>> for MatrixRowReport {
     fn from(row: &MatrixRow<'_>) -> Self {
+        let from = &row.provenance;
         Self {
-            target: row.row.target.clone(),
-            id: row.target.map(|target| target.id.clone()),
-            os: row.row.os.clone(),
-            kernel: row.row.kernel.to_string(),
-            p2pdma: row.row.p2pdma,
+            target: row.target.clone(),
+            id: row.id.clone(),
+            os: row.os.clone(),
+            kernel: row.kernel.to_string(),
+            flavour: row.flavour.clone(),
+            p2pdma: row.p2pdma,
             verdict: row.verdict.as_str().to_owned(),
             advisories: row.advisories.iter().map(|(one, _)| advisory(one)).collect(),
             hints: row.hints.iter().map(hint).collect(),
-            origin: row.published.origin.clone(),
-            url: row.published.url.clone(),
-            date: row.published.date.clone(),
-            method: row.published.method.clone(),
+            origin: from.origin.clone(),
+            url: from.url.clone(),
+            date: from.date.clone(),
+            method: from.method.clone(),
+            reading: from.reading.as_ref().map(|reading| ReadingReport {
+                package: reading.package.clone(),
+                url: reading.url.clone(),
+                hash: reading.hash.clone(),
+                member: reading.member.clone(),
+                line: reading.line,
+                value: reading.value.clone(),
+                trust: reading.trust.clone(),
+                companions: reading.companions.clone(),
+                bytes_read: reading.bytes_read,
+                note: reading.note.clone(),
+            }),
         }
     }
 }

@@ -11,8 +11,12 @@ use crate::style::{
 };
 use crate::text::hint_details;
 
-const fn yes_no(p2pdma: bool) -> &'static str {
-    if p2pdma { "Yes" } else { "No" }
+const fn yes_no(p2pdma: Option<bool>) -> &'static str {
+    match p2pdma {
+        Some(true) => "Yes",
+        Some(false) => "No",
+        None => "Unknown",
+    }
 }
 
 /// Every row as a table for people.
@@ -23,10 +27,10 @@ pub fn matrix_text(rows: &[MatrixRow<'_>]) -> String {
         let advisories: Vec<_> =
             row.advisories.iter().map(|(advisory, _)| advisory.id.as_str()).collect();
         vec![
-            row.row.target.clone(),
-            row.row.os.clone(),
-            row.row.kernel.to_string(),
-            yes_no(row.row.p2pdma).to_owned(),
+            row.target.clone(),
+            row.os.clone(),
+            row.kernel.to_string(),
+            yes_no(row.p2pdma).to_owned(),
             row.verdict.as_str().to_owned(),
             advisories.join(", "),
         ]
@@ -37,46 +41,63 @@ pub fn matrix_text(rows: &[MatrixRow<'_>]) -> String {
         (_, 4) => verdict_cell(cell),
         _ => anstyle::Style::new(),
     });
-    for published in sources(rows) {
-        let line = format!("source: {}, read {}", published.origin, published.date);
+    let mut sources: Vec<String> = rows
+        .iter()
+        .map(|row| format!("source: {}, read {}", row.provenance.origin, row.provenance.date))
+        .collect();
+    sources.dedup();
+    sources.sort();
+    sources.dedup();
+    for line in sources {
         let _ = writeln!(out, "{}", styled(DIM, &line));
     }
     out
 }
 
-fn sources<'a>(rows: &[MatrixRow<'a>]) -> Vec<&'a fastpath_knowledge::Published> {
-    let mut sources: Vec<&fastpath_knowledge::Published> = Vec::new();
-    for row in rows {
-        if !sources.iter().any(|source| std::ptr::eq(*source, row.published)) {
-            sources.push(row.published);
-        }
-    }
-    sources
-}
-
 /// One row in full: what was read, the verdict, advisories, and what to do.
 pub fn row_text(row: &MatrixRow<'_>) -> String {
     let verdict = styled(verdict_style(row.verdict), row.verdict.as_str());
-    let what = match (row.verdict, row.row.p2pdma) {
+    let what = match (row.verdict, row.p2pdma) {
         (Verdict::Blocked, _) => "has CONFIG_PCI_P2PDMA=y, and must not be used for the fastpath",
-        (_, true) => "is built with CONFIG_PCI_P2PDMA=y",
-        (_, false) => "is built without CONFIG_PCI_P2PDMA",
+        (_, Some(true)) => "is built with CONFIG_PCI_P2PDMA=y",
+        (_, Some(false)) => "is built without CONFIG_PCI_P2PDMA",
+        (_, None) => "could not be read",
     };
-    let mut out = format!("{verdict}: {} {what}\n\n", row.row.kernel);
+    let mut out = format!("{verdict}: {} {what}\n\n", row.kernel);
     let mut line = |label: &str, text: &str| {
         let _ = writeln!(out, "  {label:<10} {text}");
     };
-    line("target", &row.row.target);
-    if let Some(target) = row.target.filter(|target| target.id != row.row.target) {
-        line("catalogue", &target.id);
+    line("target", &row.target);
+    if let Some(id) = row.id.as_ref().filter(|id| **id != row.target) {
+        line("catalogue", id);
     }
-    line("inspected", &row.row.os);
-    line("kernel", row.row.kernel.as_str());
-    line("p2pdma", yes_no(row.row.p2pdma));
-    line("source", &row.published.origin);
-    line("", &row.published.url);
-    line("read", &row.published.date);
-    line("method", &row.published.method);
+    line("inspected", &clean(&row.os));
+    line("kernel", row.kernel.as_str());
+    line("p2pdma", yes_no(row.p2pdma));
+    let from = &row.provenance;
+    line("source", &clean(&from.origin));
+    line("", &clean(&from.url));
+    line("read", &from.date);
+    line("method", &clean(&from.method));
+    if let Some(reading) = &from.reading {
+        line("package", &clean(&reading.package));
+        line("", &clean(&reading.url));
+        if let Some(hash) = &reading.hash {
+            line("hash", hash);
+        }
+        if let Some(member) = &reading.member {
+            let place = reading.line.map(|line| format!(":{line}")).unwrap_or_default();
+            line("file", &format!("{}{place}", clean(member)));
+        }
+        line("value", &reading.value);
+        line("trust", &reading.trust);
+        if let Some(note) = &reading.note {
+            line("note", &clean(note));
+        }
+    }
+    if let Some((kernel, p2pdma)) = &row.published {
+        line("published", &format!("{kernel}: {}", yes_no(Some(*p2pdma))));
+    }
     if !row.advisories.is_empty() {
         let _ = writeln!(out, "\n{}", styled(BOLD, "advisories"));
     }
@@ -111,10 +132,10 @@ pub fn matrix_rst(rows: &[MatrixRow<'_>]) -> String {
         let _ = write!(
             out,
             "   * - {}\n     - {}\n     - ``{}``\n     - {}\n",
-            row.row.target,
-            row.row.os,
-            row.row.kernel,
-            yes_no(row.row.p2pdma)
+            row.target,
+            row.os,
+            row.kernel,
+            yes_no(row.p2pdma)
         );
     }
     if let Some(note) = blocked_note(rows) {
@@ -133,10 +154,10 @@ pub fn matrix_markdown(rows: &[MatrixRow<'_>]) -> String {
         let _ = writeln!(
             out,
             "| {} | {} | `{}` | {} | {} |",
-            row.row.target,
-            row.row.os.replace('|', "\\|"),
-            row.row.kernel,
-            yes_no(row.row.p2pdma),
+            row.target,
+            row.os.replace('|', "\\|"),
+            row.kernel,
+            yes_no(row.p2pdma),
             row.verdict
         );
     }
@@ -151,7 +172,7 @@ fn blocked_note(rows: &[MatrixRow<'_>]) -> Option<String> {
     let names: Vec<&str> = rows
         .iter()
         .filter(|row| row.verdict == Verdict::Blocked)
-        .map(|row| row.row.target.as_str())
+        .map(|row| row.target.as_str())
         .collect();
     let (last, others) = names.split_last()?;
     let (names, kernel, has, it) = if others.is_empty() {
@@ -172,14 +193,14 @@ pub fn matrix_csv(rows: &[MatrixRow<'_>]) -> String {
         let advisories: Vec<_> =
             row.advisories.iter().map(|(advisory, _)| advisory.id.as_str()).collect();
         let fields = [
-            row.row.target.as_str(),
-            &row.row.os,
-            row.row.kernel.as_str(),
-            yes_no(row.row.p2pdma),
+            row.target.as_str(),
+            &row.os,
+            row.kernel.as_str(),
+            yes_no(row.p2pdma),
             row.verdict.as_str(),
             &advisories.join(" "),
-            &row.published.origin,
-            &row.published.date,
+            &row.provenance.origin,
+            &row.provenance.date,
         ];
         let fields: Vec<String> = fields.iter().map(|field| quoted(field)).collect();
         let _ = write!(out, "{}\r\n", fields.join(","));

@@ -79,15 +79,21 @@ pub fn judge(
     Judgement { verdict, reason, value, decides, conflicts, advisories, absent_because }
 }
 
-/// Judges a kernel of which only the release and the option's value are known, as in a row of the matrix.
-pub fn judge_release(release: &Release, has_option: bool, knowledge: &Knowledge) -> Verdict {
+/// Judges a kernel of which only the release and whether it has the option are known, as in a row of the matrix; `None`
+/// is an option that could not be read.
+pub fn judge_release(
+    release: &Release,
+    has_option: Option<bool>,
+    knowledge: &Knowledge,
+) -> Verdict {
     let blocked = knowledge
         .advisories_for(release)
         .any(|advisory| advisory.effect_on_release() == Effect::Block);
     match (has_option, blocked) {
-        (true, true) => Verdict::Blocked,
-        (true, false) => Verdict::Supported,
-        (false, _) => Verdict::Unsupported,
+        (Some(false), _) => Verdict::Unsupported,
+        (_, true) => Verdict::Blocked,
+        (Some(true), false) => Verdict::Supported,
+        (None, false) => Verdict::Unknown,
     }
 }
 

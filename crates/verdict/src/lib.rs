@@ -14,5 +14,5 @@ mod words;
 pub use check::{Check, InstalledVerdict, check};
 pub use hint::{HINTS, Hint, HintAdvisory, HintKernel, hints};
 pub use kernel::{Judgement, judge, judge_release};
-pub use matrix::{MatrixRow, matrix};
+pub use matrix::{MatrixRow, Provenance, Reading, Surveyed, matrix};
 pub use words::{FINDINGS, Finding, Layer, REASONS, Reason, Status, Verdict, finding};

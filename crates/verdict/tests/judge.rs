@@ -152,5 +152,5 @@ fn an_advisory_with_needs_only_warns_by_the_release() {
         .map(|advisory| (advisory.effect, advisory.effect_on_release()))
         .collect();
     assert_eq!(effects, [(Effect::Block, Effect::Warn); 2]);
-    assert_eq!(judge_release(&release, true, &knowledge), Verdict::Supported);
+    assert_eq!(judge_release(&release, Some(true), &knowledge), Verdict::Supported);
 }

@@ -45,7 +45,7 @@ fn content(root: &Path, part: &str) -> anyhow::Result<String> {
         "exit-codes" => reference::exit_codes_table(),
         "environment" => reference::environment_table(),
         "matrix" => {
-            fastpath_report::matrix_markdown(&fastpath_verdict::matrix(&Knowledge::embedded()?))
+            fastpath_report::matrix_markdown(&fastpath_verdict::matrix(&Knowledge::embedded()?, &[]))
         }
         "transcript" => transcript(root, &["check", "--root", TRANSCRIPT_HOST])?,
         _ => bail!(

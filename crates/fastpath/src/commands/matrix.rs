@@ -8,11 +8,11 @@ use crate::{output, root};
 
 pub(crate) fn run(args: &MatrixArgs) -> anyhow::Result<u8> {
     let knowledge = root::knowledge(&args.knowledge)?;
-    let mut rows = fastpath_verdict::matrix(&knowledge);
+    let mut rows = fastpath_verdict::matrix(&knowledge, &[]);
     let mut code = 0;
     if let Some(name) = &args.target {
         let published = knowledge.target(name).map(|target| target.name.as_str());
-        rows.retain(|row| Some(row.row.target.as_str()) == published);
+        rows.retain(|row| Some(row.target.as_str()) == published);
         code = rows.last().ok_or_else(|| unknown_target(name, &knowledge))?.verdict.exit_code();
     }
     if !args.quiet {
