@@ -1,0 +1,105 @@
+//! What the fuzz targets share: a host in memory, written as text so that a fuzzer can change it piece by piece.
+
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use fastpath_host::{Content, Entry, FileId, FileKind, ReadError, Tree, Want};
+
+/// Splits an input into named sections. A line `@name` starts one; what stands before the first is dropped. The line
+/// end before the next section's line belongs to the section.
+pub fn sections(input: &[u8]) -> Vec<(String, Vec<u8>)> {
+    let mut sections: Vec<(String, Vec<u8>)> = Vec::new();
+    for line in input.split_inclusive(|&byte| byte == b'\n') {
+        if let Some(name) = line.strip_prefix(b"@") {
+            let name = String::from_utf8_lossy(name).trim_end_matches('\n').to_owned();
+            sections.push((name, Vec::new()));
+        } else if let Some((_, bytes)) = sections.last_mut() {
+            bytes.extend_from_slice(line);
+        }
+    }
+    sections
+}
+
+/// A host in memory: files by their path, directories where the paths say so. No links.
+pub struct MemoryTree {
+    files: BTreeMap<String, Vec<u8>>,
+}
+
+impl MemoryTree {
+    /// The host that an input describes: each section is a file, its name the path. Paths that are not absolute and
+    /// plain are dropped.
+    pub fn new(input: &[u8]) -> Self {
+        let plain = |path: &str| {
+            path.strip_prefix('/').is_some_and(|path| {
+                path.split('/').all(|name| !matches!(name, "" | "." | "..") && !name.contains('\0'))
+            })
+        };
+        let files = sections(input).into_iter().filter(|(path, _)| plain(path)).collect();
+        Self { files }
+    }
+
+    fn is_directory(&self, path: &str) -> bool {
+        let below = format!("{}/", path.trim_end_matches('/'));
+        self.files.range(below.clone()..).next().is_some_and(|(path, _)| path.starts_with(&below))
+    }
+}
+
+impl Tree for MemoryTree {
+    fn read(&self, path: &str, want: &Want) -> Result<Content, ReadError> {
+        let Some((at, (_, bytes))) = self.files.iter().enumerate().find(|(_, (p, _))| *p == path)
+        else {
+            return Err(if self.is_directory(path) {
+                ReadError::WrongKind(FileKind::Directory)
+            } else {
+                ReadError::Missing
+            });
+        };
+        if bytes.len() > want.limit {
+            return Err(ReadError::TooLarge(want.limit));
+        }
+        let id = FileId { device: 1, inode: at as u64 };
+        let Some(filter) = want.lines else { return Ok(Content { bytes: bytes.clone(), id }) };
+        let mut out = Vec::new();
+        for line in bytes.split_inclusive(|&byte| byte == b'\n') {
+            match line.strip_suffix(b"\n") {
+                Some(line) => {
+                    filter(line, &mut out);
+                    out.push(b'\n');
+                }
+                None => filter(line, &mut out),
+            }
+        }
+        Ok(Content { bytes: out, id })
+    }
+
+    fn list(&self, path: &str) -> Result<Vec<Entry>, ReadError> {
+        if self.files.contains_key(path) {
+            return Err(ReadError::WrongKind(FileKind::File));
+        }
+        if !self.is_directory(path) {
+            return Err(ReadError::Missing);
+        }
+        let below = format!("{}/", path.trim_end_matches('/'));
+        let mut names = BTreeSet::new();
+        for rest in self.files.keys().filter_map(|path| path.strip_prefix(&below)) {
+            names.insert(rest.split('/').next().unwrap_or_default());
+        }
+        let kind = |name: &str| {
+            let is_file = self.files.contains_key(&format!("{below}{name}"));
+            if is_file { FileKind::File } else { FileKind::Directory }
+        };
+        Ok(names.iter().map(|&name| Entry { name: name.to_owned(), kind: kind(name) }).collect())
+    }
+
+    fn kind(&self, path: &str) -> Result<FileKind, ReadError> {
+        if self.files.contains_key(path) {
+            Ok(FileKind::File)
+        } else if self.is_directory(path) {
+            Ok(FileKind::Directory)
+        } else {
+            Err(ReadError::Missing)
+        }
+    }
+}
