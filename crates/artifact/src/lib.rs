@@ -14,6 +14,7 @@ mod found;
 mod limits;
 
 pub mod filesystem;
+pub mod http;
 
 pub use error::Error;
 pub use found::{Evidence, Found};
