@@ -195,7 +195,7 @@ _fastpath() {
                     return 0
                     ;;
                 --format)
-                    COMPREPLY=($(compgen -W "text rst md csv json" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "text rst md csv html json" -- "${cur}"))
                     return 0
                     ;;
                 *)

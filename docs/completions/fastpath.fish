@@ -65,6 +65,7 @@ complete -c fastpath -n "__fish_fastpath_using_subcommand matrix" -l format -d '
 rst\t'reStructuredText, as published'
 md\t'Markdown'
 csv\t'Comma-separated values'
+html\t'One self-contained page'
 json\t'For programs'"
 complete -c fastpath -n "__fish_fastpath_using_subcommand matrix" -s q -l quiet -d 'Print nothing; with `--target` the exit code tells'
 complete -c fastpath -n "__fish_fastpath_using_subcommand matrix" -s h -l help -d 'Print help (see more with \'--help\')'

@@ -219,6 +219,8 @@ pub enum MatrixFormat {
     Md,
     /// Comma-separated values
     Csv,
+    /// One self-contained page
+    Html,
     /// For programs
     Json,
 }

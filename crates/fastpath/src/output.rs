@@ -20,6 +20,14 @@ pub(crate) fn data(text: &str) -> anyhow::Result<()> {
     }
 }
 
+/// The width to wrap prose to: the terminal's, at most 100 columns, and 100 where no terminal reads.
+pub(crate) fn width() -> usize {
+    const WIDEST: usize = 100;
+    const NARROWEST: usize = 40;
+    let columns = rustix::termios::tcgetwinsize(io::stdout()).map_or(0, |size| size.ws_col);
+    if columns == 0 { WIDEST } else { usize::from(columns).clamp(NARROWEST, WIDEST) }
+}
+
 /// Writes bytes to stdout as they are.
 ///
 /// # Errors

@@ -222,8 +222,73 @@ fn a_snapshot_is_never_written_over_unasked() {
     assert!(stderr.contains("exists already") && stderr.contains("hint: "), "{stderr}");
     assert_eq!(fs::read(&archive).expect("the archive"), first);
     assert_eq!(output(snapshot().arg("--force")).0, 0);
-    let replayed = output(fastpath().arg("check").arg("--snapshot").arg(&archive));
-    assert_eq!(replayed, output(&mut check(root.path())));
+    let (code, stdout, stderr) = output(fastpath().arg("check").arg("--snapshot").arg(&archive));
+    let (live_code, live, _) = output(&mut check(root.path()));
+    assert_eq!((code, &stdout), (live_code, &live));
+    assert!(stderr.starts_with("note: snapshot taken ") && stderr.lines().count() == 1, "{stderr}");
+    let file = fs::File::open(&archive).expect("the archive");
+    let piped = output(fastpath().args(["check", "--snapshot", "-"]).stdin(file));
+    assert_eq!(piped.1, live);
+}
+
+#[test]
+fn every_input_gets_its_json_object_even_one_that_fails() {
+    let (code, stdout, stderr) =
+        output(fastpath().args(["inspect", "--format", "json", "no-such-file", "."]));
+    assert_eq!((code, stderr.lines().count()), (2, 2));
+    let answers: Vec<serde_json::Value> =
+        stdout.lines().map(|line| serde_json::from_str(line).expect("a JSON object")).collect();
+    let inputs: Vec<_> = answers.iter().filter_map(|answer| answer["input"].as_str()).collect();
+    assert_eq!(inputs, ["no-such-file", "."]);
+    assert!(answers.iter().all(|answer| answer["verdict"] == "unknown"));
+    assert!(answers.iter().all(|answer| answer["detail"].is_string()));
+}
+
+#[test]
+fn another_kernel_than_the_running_one_is_not_answered_with_a_reboot_into_the_running_one() {
+    let root = root("6.8.0-142-generic", &format!("CONFIG_PCI_P2PDMA=y\n{WHOLE}"));
+    write(root.path(), "boot/vmlinuz-6.8.0-142-generic", b"");
+    write(root.path(), "boot/config-5.15.0-194-generic", b"# CONFIG_PCI_P2PDMA is not set\n");
+    let (code, stdout, _) = output(check(root.path()).args(["--kernel", "5.15.0-194-generic"]));
+    assert_eq!(code, 1);
+    assert!(stdout.contains("6.8.0-142-generic, which runs, has the option"), "{stdout}");
+    assert!(!stdout.contains("reboot"), "{stdout}");
+}
+
+#[test]
+fn wsl2_is_no_place_for_the_fastpath_whatever_its_kernel_says() {
+    let release = "6.12.20.1-microsoft-standard-WSL2";
+    let root = root(release, &format!("CONFIG_PCI_P2PDMA=y\n{WHOLE}"));
+    let (code, stdout, _) = output(&mut check(root.path()));
+    assert_eq!(
+        (code, stdout.lines().next()),
+        (
+            1,
+            Some(
+                "unsupported: this is WSL2: it has no KFD, so the fastpath is out of reach whatever the kernel says"
+            )
+        )
+    );
+    let (code, _, _) = output(check(root.path()).args(["--layer", "kernel"]));
+    assert_eq!(code, 0, "the kernel alone is fine");
+}
+
+#[test]
+fn a_kernel_that_a_snapshot_does_not_know_is_no_damaged_one() {
+    let root = root("6.8.0-142-generic", &format!("CONFIG_PCI_P2PDMA=y\n{WHOLE}"));
+    let archive = root.path().join("s.tar.zst");
+    assert_eq!(
+        output(fastpath().arg("snapshot").arg("--root").arg(root.path()).arg("-o").arg(&archive)).0,
+        0
+    );
+    let (code, stdout, _) = output(
+        fastpath().arg("check").arg("--snapshot").arg(&archive).args(["--kernel", "6.9.0-1-x"]),
+    );
+    assert_eq!(
+        (code, stdout.lines().next()),
+        (2, Some("unknown: the snapshot says nothing about 6.9.0-1-x"))
+    );
+    assert!(!stdout.contains("warn"), "{stdout}");
 }
 
 #[test]

@@ -145,6 +145,9 @@ pub struct Witness {
     pub companions: Vec<(String, Value)>,
     /// More privilege might help.
     pub permission: bool,
+    /// The host is read from a snapshot that says nothing about this file.
+    #[serde(default)]
+    pub not_recorded: bool,
     /// Other names of the same file.
     pub also: Vec<String>,
 }
@@ -174,18 +177,21 @@ impl Witness {
             differs: false,
             companions: Vec::new(),
             permission: false,
+            not_recorded: false,
             also: Vec::new(),
         }
     }
 
     fn failed(path: &str, kind: Kind, error: ReadError) -> Self {
         let state = match error {
-            ReadError::Missing => State::Missing,
+            ReadError::Missing | ReadError::NotRecorded => State::Missing,
             ReadError::WrongKind(_) | ReadError::TooLarge(_) => State::Malformed,
-            ReadError::Os(_) | ReadError::NotRecorded => State::Unreadable,
+            ReadError::Os(_) => State::Unreadable,
         };
         let detail = (state != State::Missing).then(|| error.to_string());
-        Self { detail, permission: error.is_permission(), ..Self::new(path, kind, state) }
+        let not_recorded = error == ReadError::NotRecorded;
+        let permission = error.is_permission();
+        Self { detail, permission, not_recorded, ..Self::new(path, kind, state) }
     }
 
     /// Whether this witness is sound and of a kind that may decide.
@@ -267,8 +273,7 @@ pub fn config_witness(path: &str, kind: Kind, bytes: &[u8], release: Option<&Rel
             State::Truncated
         }
         Value::Other => {
-            let line = witness.text.as_deref().unwrap_or_default();
-            let cut = option.offset + line.len() == text.bytes().len();
+            let cut = option.offset + text.line_at(option.offset).len() == text.bytes().len();
             let offset = option.offset;
             if cut {
                 witness.detail = Some(format!(

@@ -54,6 +54,9 @@ struct File {
     published: Vec<Published>,
 }
 
+/// The family of a kernel that fits no other.
+const CUSTOM: &str = "custom";
+
 const EMBEDDED: [(&str, &str); 6] = [
     ("advisories.toml", include_str!("../data/advisories.toml")),
     ("families.toml", include_str!("../data/families.toml")),
@@ -100,6 +103,18 @@ impl Knowledge {
                 message: error.message().to_owned(),
             }
         })?;
+        let known = |id: &String| {
+            id == CUSTOM || self.families.iter().chain(&file.family).any(|family| family.id == *id)
+        };
+        let named = file.remedy.iter().flat_map(|remedy| remedy.when.family.iter());
+        if let Some(id) = named.into_iter().find(|id| !known(id)) {
+            let line = text.lines().position(|line| line.contains(&format!("\"{id}\"")));
+            return Err(Error::Malformed {
+                origin: origin.to_owned(),
+                line: line.unwrap_or(0) + 1,
+                message: format!("there is no kernel family `{id}`"),
+            });
+        }
         self.advisories.extend(file.advisory);
         self.families.extend(file.family);
         self.remedies.extend(file.remedy);
@@ -133,7 +148,7 @@ impl Knowledge {
         os: &'a str,
         os_version: &'a str,
     ) -> impl Iterator<Item = &'a Remedy> + 'a {
-        let family = self.family(release).map_or("custom", |family| family.id.as_str());
+        let family = self.family(release).map_or(CUSTOM, |family| family.id.as_str());
         self.remedies
             .iter()
             .filter(move |remedy| remedy.when.holds(release, family, verdict, os, os_version))
@@ -176,8 +191,8 @@ impl Knowledge {
         self.published.iter().flat_map(|table| table.row.iter().map(move |row| (table, row)))
     }
 
-    /// Whether a row of the matrix was made with exactly this kernel.
-    pub fn is_tested(&self, release: &Release) -> bool {
-        self.rows().any(|(_, row)| row.kernel == *release)
+    /// The row of the matrix that was made with exactly this kernel.
+    pub fn tested(&self, release: &Release) -> Option<&Row> {
+        self.rows().map(|(_, row)| row).find(|row| row.kernel == *release)
     }
 }

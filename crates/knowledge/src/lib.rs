@@ -24,5 +24,7 @@ pub use knowledge::{Error, Knowledge};
 pub use matrix::{Follow, Published, RepositoryFamily, Row, Signed, Source, Target};
 pub use pattern::Pattern;
 pub use release::{ElTag, Release};
-pub use remedy::{Driver, DriverBuild, Family, Reboot, Remedy, RemedyKernel, RemedyKind, When};
+pub use remedy::{
+    BadVerdict, Driver, DriverBuild, Family, Reboot, Remedy, RemedyKernel, RemedyKind, When,
+};
 pub use version::{Constraint, compare};

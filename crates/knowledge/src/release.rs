@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 /// A kernel release as `uname -r` prints it, for example `5.14.0-687.49.1.el9_8.x86_64`.
 ///
-/// Only strings that can be a release are accepted: printable ASCII without `/`, at most 64 bytes (`__NEW_UTS_LEN`),
-/// so a release can be put into a path or onto a terminal as it is.
+/// Only strings that can be a release are accepted: letters, digits and `._+~^@:-`, starting with a letter or digit, at most 64
+/// bytes (`__NEW_UTS_LEN`). So a release can be put into a path, onto a terminal and into a shell command as it is.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Release(String);
@@ -28,9 +28,10 @@ impl Release {
     /// Accepts a release, white space around it removed; `None` if it cannot be one.
     pub fn new(text: &str) -> Option<Self> {
         let text = text.trim();
-        let printable = text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'/');
-        let sound =
-            !text.is_empty() && text.len() <= MAX_LEN && printable && !text.starts_with('.');
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._+~^@:-".contains(&byte);
+        let sound = text.len() <= MAX_LEN
+            && text.bytes().all(plain)
+            && text.starts_with(|first: char| first.is_ascii_alphanumeric());
         sound.then(|| Self(text.to_owned()))
     }
 
@@ -86,7 +87,9 @@ pub(crate) fn major_minor(version: &str) -> Option<(u32, u32)> {
 
 fn leading_number(text: &str) -> Option<(u32, &str)> {
     let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    Some((text[..end].parse().ok()?, &text[end..]))
+    // A number too large for any kernel still is one.
+    let number = if end == 0 { return None } else { text[..end].parse().unwrap_or(u32::MAX) };
+    Some((number, &text[end..]))
 }
 
 impl fmt::Display for Release {

@@ -68,8 +68,28 @@ pub struct When {
     /// Releases of the kernel asked about. Empty: any.
     #[serde(default)]
     pub release: Vec<Pattern>,
-    /// Verdicts of the kernel asked about, `unsupported` or `blocked`.
-    pub verdict: Vec<String>,
+    /// Verdicts of the kernel asked about.
+    pub verdict: Vec<BadVerdict>,
+}
+
+/// The verdicts that call for a remedy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum BadVerdict {
+    /// The kernel does not have the option.
+    Unsupported,
+    /// An advisory says not to use it.
+    Blocked,
+}
+
+impl BadVerdict {
+    /// The word used for verdicts.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Unsupported => "unsupported",
+            Self::Blocked => "blocked",
+        }
+    }
 }
 
 /// The kernel a remedy leads to.
@@ -153,7 +173,7 @@ impl When {
             list.is_empty() || list.iter().any(|pattern| pattern.matches(text))
         };
         listed(&self.family, family)
-            && listed(&self.verdict, verdict)
+            && self.verdict.iter().any(|one| one.as_str() == verdict)
             && (self.os.is_empty() || listed(&self.os, os))
             && fits(&self.os_version, os_version)
             && fits(&self.release, release.as_str())

@@ -62,7 +62,9 @@ impl TryFrom<String> for Constraint {
                 term.strip_prefix(sign).map(|version| (operator, version.trim().to_owned()))
             });
             match found {
-                Some((operator, version)) if !version.is_empty() => terms.push((operator, version)),
+                Some((operator, version)) if is_version(&version) => {
+                    terms.push((operator, version))
+                }
                 _ => {
                     return Err(format!(
                         "version constraint `{text}`: expected comparisons such as `>= 6.16, < 7.1.5`"
@@ -72,4 +74,10 @@ impl TryFrom<String> for Constraint {
         }
         Ok(Self { terms })
     }
+}
+
+/// Whether the text is one version: an operator or a second version inside it would compare as something else.
+fn is_version(text: &str) -> bool {
+    !text.is_empty()
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._~^+-".contains(&byte))
 }

@@ -8,31 +8,36 @@ use crate::style::{BOLD, DIM, styled, wrap};
 
 /// Everything there is to say about an id: a finding, reason or state, an advisory, or a remedy. `None` if nothing has
 /// that id.
-pub fn explain(id: &str, knowledge: &Knowledge, explanations: &[Explanation]) -> Option<String> {
+pub fn explain(
+    id: &str,
+    knowledge: &Knowledge,
+    explanations: &[Explanation],
+    width: usize,
+) -> Option<String> {
     let mut out = String::new();
     for explanation in explanations.iter().filter(|explanation| explanation.id == id) {
         let _ = writeln!(out, "{}: {}", styled(BOLD, &explanation.id), explanation.title);
-        paragraphs(&mut out, &explanation.text);
+        paragraphs(&mut out, &explanation.text, width);
     }
     for advisory in knowledge.advisories.iter().filter(|advisory| advisory.id == id) {
-        explain_advisory(&mut out, advisory);
+        explain_advisory(&mut out, advisory, width);
     }
     for remedy in knowledge.remedies.iter().filter(|remedy| remedy.id == id) {
-        explain_remedy(&mut out, remedy, knowledge);
+        explain_remedy(&mut out, remedy, knowledge, width);
     }
     (!out.is_empty()).then_some(out)
 }
 
-fn paragraphs(out: &mut String, text: &str) {
+fn paragraphs(out: &mut String, text: &str, width: usize) {
     for paragraph in text.split("\n\n") {
         out.push('\n');
-        out.push_str(&wrap(paragraph, 2));
+        out.push_str(&wrap(paragraph, 2, width));
     }
 }
 
-fn explain_advisory(out: &mut String, advisory: &Advisory) {
+fn explain_advisory(out: &mut String, advisory: &Advisory, width: usize) {
     let _ = writeln!(out, "{}: {}", styled(BOLD, &advisory.id), advisory.summary);
-    paragraphs(out, &advisory.detail);
+    paragraphs(out, &advisory.detail, width);
     out.push('\n');
     let effect = crate::json::effect(advisory.effect);
     let _ = writeln!(out, "  effect     {effect}");
@@ -52,9 +57,9 @@ fn explain_advisory(out: &mut String, advisory: &Advisory) {
     let _ = writeln!(out, "  read       {}", advisory.date);
 }
 
-fn explain_remedy(out: &mut String, remedy: &Remedy, knowledge: &Knowledge) {
+fn explain_remedy(out: &mut String, remedy: &Remedy, knowledge: &Knowledge, width: usize) {
     let _ = writeln!(out, "{}: {}", styled(BOLD, &remedy.id), remedy.summary);
-    paragraphs(out, &remedy.text);
+    paragraphs(out, &remedy.text, width);
     let hint = fastpath_verdict::Hint {
         detail: None,
         ..fastpath_verdict::Hint::from_remedy(remedy, knowledge)
@@ -62,7 +67,7 @@ fn explain_remedy(out: &mut String, remedy: &Remedy, knowledge: &Knowledge) {
     if !hint.commands.is_empty() || hint.kernel.is_some() {
         out.push('\n');
     }
-    crate::text::hint_details(out, &hint, 2);
+    crate::text::hint_details(out, &hint, 2, width);
     if let Some(kernel) = &remedy.kernel {
         let line = format!("that it has the option: {}, {}", kernel.seen, kernel.date);
         let _ = writeln!(out, "    {}", styled(DIM, &line));

@@ -53,6 +53,28 @@ pub fn inspect_json(inspected: &Inspected<'_>) -> String {
     line
 }
 
+/// One line of JSON for an input that could not be read.
+pub fn inspect_failed_json(input: &str, detail: &str) -> String {
+    let names = fastpath_kconfig::SYMBOLS.iter().skip(1).map(|symbol| symbol.name().to_owned());
+    let report = InspectReport {
+        schema: "fastpath.inspect/1".to_owned(),
+        input: input.to_owned(),
+        member: None,
+        release: None,
+        header_version: None,
+        value: "unreadable".to_owned(),
+        line: None,
+        verdict: "unknown".to_owned(),
+        bytes_read: 0,
+        companions: names.map(|name| (name, None)).collect(),
+        detail: Some(detail.to_owned()),
+        advisories: Vec::new(),
+    };
+    let mut line = serde_json::to_string(&report).unwrap_or_default();
+    line.push('\n');
+    line
+}
+
 /// A line or a few of text; `verbose` adds the companion options.
 pub fn inspect_text(inspected: &Inspected<'_>, verbose: bool) -> String {
     let witness = inspected.witness;

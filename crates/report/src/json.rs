@@ -447,7 +447,7 @@ impl From<&Check<'_>> for CheckReport {
                     .map(|&index| facts.witnesses[index].path.clone())
                     .collect(),
                 advisories: check.advisories.iter().map(|one| advisory(one)).collect(),
-                tested: check.tested,
+                tested: check.tested.is_some(),
                 installed: check
                     .installed
                     .iter()

@@ -1,4 +1,4 @@
-//! Renderings of verdicts and of the matrix: text, JSON, RST, Markdown, CSV.
+//! Renderings of verdicts and of the matrix: text, JSON, RST, Markdown, CSV, HTML.
 //!
 //! Every rendering is a projection: it takes a verdict and gives a string. Text carries ANSI styles; the program strips
 //! them where no terminal reads. Bytes of foreign files are made harmless before they reach a terminal.
@@ -6,6 +6,7 @@
 //! It reads nothing, judges nothing and writes nowhere.
 
 mod explain;
+mod html;
 mod inspect;
 pub mod json;
 mod kernels;
@@ -14,7 +15,8 @@ mod style;
 mod text;
 
 pub use explain::explain;
-pub use inspect::{Inspected, inspect_json, inspect_text};
+pub use html::matrix_html;
+pub use inspect::{Inspected, inspect_failed_json, inspect_json, inspect_text};
 pub use kernels::{kernels_json, kernels_text};
 pub use matrix::{matrix_csv, matrix_json, matrix_markdown, matrix_rst, matrix_text, row_text};
 pub use text::{check_json, check_text};

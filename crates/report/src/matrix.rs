@@ -11,7 +11,10 @@ use crate::style::{
 };
 use crate::text::hint_details;
 
-const fn yes_no(p2pdma: Option<bool>) -> &'static str {
+/// The width of prose in reStructuredText.
+const RST_WIDTH: usize = 100;
+
+pub(crate) const fn yes_no(p2pdma: Option<bool>) -> &'static str {
     match p2pdma {
         Some(true) => "Yes",
         Some(false) => "No",
@@ -41,62 +44,78 @@ pub fn matrix_text(rows: &[MatrixRow<'_>]) -> String {
         (_, 4) => verdict_cell(cell),
         _ => anstyle::Style::new(),
     });
-    let mut sources: Vec<String> = rows
-        .iter()
-        .map(|row| format!("source: {}, read {}", row.provenance.origin, row.provenance.date))
-        .collect();
-    sources.dedup();
-    sources.sort();
-    sources.dedup();
-    for line in sources {
-        let _ = writeln!(out, "{}", styled(DIM, &line));
+    for source in sources(rows) {
+        let _ = writeln!(out, "{}", styled(DIM, &format!("source: {source}")));
     }
     out
 }
 
-/// One row in full: what was read, the verdict, advisories, and what to do.
-pub fn row_text(row: &MatrixRow<'_>) -> String {
-    let verdict = styled(verdict_style(row.verdict), row.verdict.as_str());
-    let what = match (row.verdict, row.p2pdma) {
+/// Where the rows come from, each place once.
+pub(crate) fn sources(rows: &[MatrixRow<'_>]) -> Vec<String> {
+    let from =
+        |row: &MatrixRow<'_>| format!("{}, read {}", row.provenance.origin, row.provenance.date);
+    let mut sources: Vec<String> = rows.iter().map(from).collect();
+    sources.sort();
+    sources.dedup();
+    sources
+}
+
+/// What the row says of its kernel.
+pub(crate) const fn summary(row: &MatrixRow<'_>) -> &'static str {
+    match (row.verdict, row.p2pdma) {
         (Verdict::Blocked, _) => "has CONFIG_PCI_P2PDMA=y, and must not be used for the fastpath",
         (_, Some(true)) => "is built with CONFIG_PCI_P2PDMA=y",
         (_, Some(false)) => "is built without CONFIG_PCI_P2PDMA",
         (_, None) => "could not be read",
-    };
-    let mut out = format!("{verdict}: {} {what}\n\n", row.kernel);
-    let mut line = |label: &str, text: &str| {
-        let _ = writeln!(out, "  {label:<10} {text}");
-    };
-    line("target", &row.target);
-    if let Some(id) = row.id.as_ref().filter(|id| **id != row.target) {
-        line("catalogue", id);
     }
-    line("inspected", &clean(&row.os));
-    line("kernel", row.kernel.as_str());
-    line("p2pdma", yes_no(row.p2pdma));
+}
+
+/// What is known of a row, name by name.
+pub(crate) fn facts(row: &MatrixRow<'_>) -> Vec<(&'static str, String)> {
     let from = &row.provenance;
-    line("source", &clean(&from.origin));
-    line("", &clean(&from.url));
-    line("read", &from.date);
-    line("method", &clean(&from.method));
+    let mut facts = vec![("target", row.target.clone())];
+    if let Some(id) = row.id.as_ref().filter(|id| **id != row.target) {
+        facts.push(("catalogue", id.clone()));
+    }
+    facts.push(("inspected", row.os.clone()));
+    if row.flavour != "default" {
+        facts.push(("flavour", row.flavour.clone()));
+    }
+    facts.extend([
+        ("kernel", row.kernel.to_string()),
+        ("p2pdma", yes_no(row.p2pdma).to_owned()),
+        ("source", from.origin.clone()),
+        ("address", from.url.clone()),
+        ("read", from.date.clone()),
+        ("method", from.method.clone()),
+    ]);
     if let Some(reading) = &from.reading {
-        line("package", &clean(&reading.package));
-        line("", &clean(&reading.url));
-        if let Some(hash) = &reading.hash {
-            line("hash", hash);
+        facts.extend([("package", reading.package.clone()), ("", reading.url.clone())]);
+        facts.extend(reading.hash.clone().map(|hash| ("hash", hash)));
+        facts.extend(reading.member.as_ref().map(|member| {
+            let line = reading.line.map(|line| format!(":{line}")).unwrap_or_default();
+            ("file", format!("{member}{line}"))
+        }));
+        facts.extend([("value", reading.value.clone()), ("trust", reading.trust.clone())]);
+        for (name, value) in &reading.companions {
+            let value = value.as_deref().unwrap_or("not read");
+            facts.push(("companion", format!("CONFIG_{name}: {value}")));
         }
-        if let Some(member) = &reading.member {
-            let place = reading.line.map(|line| format!(":{line}")).unwrap_or_default();
-            line("file", &format!("{}{place}", clean(member)));
-        }
-        line("value", &reading.value);
-        line("trust", &reading.trust);
-        if let Some(note) = &reading.note {
-            line("note", &clean(note));
-        }
+        facts.push(("bytes read", reading.bytes_read.to_string()));
+        facts.extend(reading.note.clone().map(|note| ("note", note)));
     }
     if let Some((kernel, p2pdma)) = &row.published {
-        line("published", &format!("{kernel}: {}", yes_no(Some(*p2pdma))));
+        facts.push(("published", format!("{kernel}: {}", yes_no(Some(*p2pdma)))));
+    }
+    facts
+}
+
+/// One row in full: what was read, the verdict, advisories, and what to do.
+pub fn row_text(row: &MatrixRow<'_>, width: usize) -> String {
+    let verdict = styled(verdict_style(row.verdict), row.verdict.as_str());
+    let mut out = format!("{verdict}: {} {}\n\n", row.kernel, summary(row));
+    for (name, value) in facts(row) {
+        let _ = writeln!(out, "  {name:<10} {}", clean(&value));
     }
     if !row.advisories.is_empty() {
         let _ = writeln!(out, "\n{}", styled(BOLD, "advisories"));
@@ -109,7 +128,7 @@ pub fn row_text(row: &MatrixRow<'_>) -> String {
         let word = styled(status_style(status), status.as_str());
         let _ = writeln!(out, "  {word}  {} ({})", clean(&advisory.summary), advisory.id);
         for paragraph in advisory.detail.split("\n\n") {
-            out.push_str(&wrap(paragraph, 9));
+            out.push_str(&wrap(paragraph, 9, width));
         }
         let _ = writeln!(out, "         lifted by: {}", advisory.lifted_by);
     }
@@ -118,7 +137,7 @@ pub fn row_text(row: &MatrixRow<'_>) -> String {
     }
     for (number, hint) in row.hints.iter().enumerate() {
         let _ = writeln!(out, "  {}. {}", number + 1, clean(&hint.text));
-        hint_details(&mut out, hint, 5);
+        hint_details(&mut out, hint, 5, width);
     }
     out
 }
@@ -140,7 +159,10 @@ pub fn matrix_rst(rows: &[MatrixRow<'_>]) -> String {
     }
     if let Some(note) = blocked_note(rows) {
         out.push_str("\n.. warning::\n\n");
-        out.push_str(&wrap(&note, 3));
+        out.push_str(&wrap(&note, 3, RST_WIDTH));
+    }
+    for source in sources(rows) {
+        let _ = write!(out, "\nSource: {source}.\n");
     }
     out
 }
@@ -164,11 +186,14 @@ pub fn matrix_markdown(rows: &[MatrixRow<'_>]) -> String {
     if let Some(note) = blocked_note(rows) {
         let _ = write!(out, "\n{note}\n");
     }
+    for source in sources(rows) {
+        let _ = write!(out, "\nSource: {source}.\n");
+    }
     out
 }
 
 /// A sentence on the rows whose kernel has the option and is blocked all the same.
-fn blocked_note(rows: &[MatrixRow<'_>]) -> Option<String> {
+pub(crate) fn blocked_note(rows: &[MatrixRow<'_>]) -> Option<String> {
     let names: Vec<&str> = rows
         .iter()
         .filter(|row| row.verdict == Verdict::Blocked)

@@ -5,9 +5,6 @@ use std::fmt::Write as _;
 use anstyle::{AnsiColor, Style};
 use fastpath_verdict::{Status, Verdict};
 
-/// The width prose is wrapped to, in characters.
-const WIDTH: usize = 100;
-
 pub(crate) const BOLD: Style = Style::new().bold();
 pub(crate) const DIM: Style = Style::new().dimmed();
 
@@ -59,13 +56,13 @@ const fn is_invisible(c: char) -> bool {
     matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
 }
 
-/// Wraps prose, every line indented by `indent` blanks. Ends with a newline.
-pub(crate) fn wrap(text: &str, indent: usize) -> String {
+/// Wraps prose to `width` characters, every line indented by `indent` blanks. Ends with a newline.
+pub(crate) fn wrap(text: &str, indent: usize, width: usize) -> String {
     let mut out = String::new();
     let mut column = 0;
     for word in text.split_whitespace() {
         let length = word.chars().count();
-        if column > 0 && column + 1 + length > WIDTH {
+        if column > 0 && column + 1 + length > width {
             out.push('\n');
             column = 0;
         }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use fastpath_host::{Evidence, State, Witness};
 use fastpath_knowledge::Effect;
-use fastpath_verdict::{Check, Finding, Hint, Status, Verdict, finding};
+use fastpath_verdict::{Check, Finding, Hint, HintKernel, Status, Verdict, finding};
 
 use crate::json::{self, CheckReport};
 use crate::style::{
@@ -18,12 +18,12 @@ pub fn check_json(check: &Check<'_>) -> String {
 
 /// The report as text: the verdict in one line, then a block for each layer, findings, what to do, and the kernels
 /// installed. `verbose` adds places that were looked at in vain, requirements that hold, and long texts' names.
-pub fn check_text(check: &Check<'_>, verbose: bool) -> String {
+pub fn check_text(check: &Check<'_>, verbose: bool, width: usize) -> String {
     let mut out = String::new();
-    headline(&mut out, check);
+    headline(&mut out, check, width);
     kernel_layer(&mut out, check, verbose);
-    findings(&mut out, check, verbose);
-    what_to_do(&mut out, check);
+    findings(&mut out, check, verbose, width);
+    what_to_do(&mut out, check, width);
     installed(&mut out, check, verbose);
     let reason = check.kernel.reason.as_str();
     let _ = writeln!(
@@ -34,12 +34,17 @@ pub fn check_text(check: &Check<'_>, verbose: bool) -> String {
     out
 }
 
-fn headline(out: &mut String, check: &Check<'_>) {
-    let summary = check.findings.first().map_or("", |finding| finding.summary.as_str());
+fn headline(out: &mut String, check: &Check<'_>, width: usize) {
+    let main = check
+        .findings
+        .iter()
+        .find(|finding| finding.status == Status::Fail && finding.id == finding::WSL2);
+    let main = main.or_else(|| check.findings.first());
+    let summary = main.map_or("", |finding| finding.summary.as_str());
     let verdict = styled(verdict_style(check.verdict), check.verdict.as_str());
     let _ = writeln!(out, "{verdict}: {}", clean(summary));
-    if let Some(main) = check.findings.first() {
-        out.push_str(&wrap(&main.explanation, 2));
+    if let Some(main) = main {
+        out.push_str(&wrap(&main.explanation, 2, width));
     }
 }
 
@@ -61,8 +66,12 @@ fn kernel_layer(out: &mut String, check: &Check<'_>, verbose: bool) {
     if !facts.os.name.is_empty() {
         line("system", &clean(&facts.os.name));
     }
-    if check.tested {
-        line("tested", "a row of the support matrix was made with exactly this kernel");
+    if let Some(row) = check.tested {
+        let has = check.kernel.value.map(|value| value == State::Y);
+        let differs = has.is_some_and(|has| has != row.p2pdma);
+        let answer = if row.p2pdma { "Yes" } else { "No" };
+        let but = if differs { ", unlike what is read here" } else { "" };
+        line("matrix", &format!("row {} has exactly this kernel: {answer}{but}", row.target));
     }
     let witnesses = &facts.kernel.witnesses;
     if let Some(deciding) = check.kernel.decides.map(|index| &witnesses[index]) {
@@ -128,7 +137,7 @@ fn place(evidence: &Evidence) -> String {
 }
 
 /// Findings a person should look at; the first one is the headline already.
-fn findings(out: &mut String, check: &Check<'_>, verbose: bool) {
+fn findings(out: &mut String, check: &Check<'_>, verbose: bool, width: usize) {
     let shown = |finding: &&Finding| {
         finding.id != finding::ALTERNATIVE && (verbose || finding.status != Status::Pass)
     };
@@ -148,7 +157,7 @@ fn findings(out: &mut String, check: &Check<'_>, verbose: bool) {
             "",
             clean(&finding.summary)
         );
-        out.push_str(&wrap(&finding.explanation, 11));
+        out.push_str(&wrap(&finding.explanation, 11, width));
         for evidence in
             finding.evidence.iter().filter(|_| finding.status != Status::Info || verbose)
         {
@@ -158,7 +167,7 @@ fn findings(out: &mut String, check: &Check<'_>, verbose: bool) {
     }
 }
 
-fn what_to_do(out: &mut String, check: &Check<'_>) {
+fn what_to_do(out: &mut String, check: &Check<'_>, width: usize) {
     let mut seen: Vec<&str> = Vec::new();
     let mut hints: Vec<&Hint> = Vec::new();
     for hint in check.findings.iter().filter_map(|finding| finding.hint.as_ref()) {
@@ -173,36 +182,52 @@ fn what_to_do(out: &mut String, check: &Check<'_>) {
     let _ = writeln!(out, "\n{}", styled(BOLD, "what to do"));
     for (number, hint) in hints.iter().enumerate() {
         let mark = if hints.len() == 1 { "  ".to_owned() } else { format!("  {}. ", number + 1) };
-        let _ = writeln!(out, "{mark}{}", clean(&hint.text));
-        hint_details(out, hint, mark.len());
+        let id = styled(DIM, &format!("({})", hint.id));
+        let _ = writeln!(out, "{mark}{} {id}", clean(&hint.text));
+        hint_details(out, hint, mark.len(), width);
     }
 }
 
 /// The commands of a hint, and what is known about the kernel it leads to.
-pub(crate) fn hint_details(out: &mut String, hint: &Hint, indent: usize) {
+pub(crate) fn hint_details(out: &mut String, hint: &Hint, indent: usize, width: usize) {
     if let Some(detail) = &hint.detail {
-        out.push_str(&wrap(detail, indent));
+        out.push_str(&wrap(detail, indent, width));
     }
     for command in &hint.commands {
         let _ = writeln!(out, "{:indent$}  {}", "", styled(BOLD, &clean(command)));
     }
     let Some(kernel) = &hint.kernel else { return };
     let _ = writeln!(out, "{:indent$}about {}:", "", kernel.release);
+    for line in about_kernel(kernel) {
+        let mut text = wrap(&line, indent + 2, width);
+        for (word, status) in [("blocked:", Status::Block), ("warning:", Status::Warn)] {
+            if line.starts_with(word) {
+                text = text.replacen(word, &styled(status_style(status), word), 1);
+            }
+        }
+        out.push_str(&text);
+    }
+}
+
+/// What is known about the kernel a hint leads to, line by line.
+pub(crate) fn about_kernel(kernel: &HintKernel) -> Vec<String> {
+    let mut lines = Vec::new();
     for advisory in &kernel.advisories {
         let effect = match advisory.effect {
-            Effect::Block => styled(status_style(Status::Block), "blocked"),
-            Effect::Warn => styled(status_style(Status::Warn), "warning"),
+            Effect::Block => "blocked",
+            Effect::Warn => "warning",
         };
-        let _ = writeln!(out, "{:indent$}  {effect}: {} ({})", "", advisory.summary, advisory.id);
+        lines.push(format!("{effect}: {} ({})", advisory.summary, advisory.id));
     }
     if kernel.advisories.is_empty() {
-        let _ = writeln!(out, "{:indent$}  no advisory marks it", "");
+        lines.push("no advisory marks it".to_owned());
     }
     let driver = match &kernel.driver_source {
         Some(source) => format!("{}: {source}", kernel.driver.as_str()),
         None => kernel.driver.as_str().to_owned(),
     };
-    out.push_str(&wrap(&format!("AMD's driver (amdgpu-dkms) builds for it: {driver}"), indent + 2));
+    lines.push(format!("AMD's driver (amdgpu-dkms) builds for it: {driver}"));
+    lines
 }
 
 fn installed(out: &mut String, check: &Check<'_>, verbose: bool) {

@@ -4,7 +4,7 @@ use fastpath_host::{
     Environment, Evidence, Facts, Installed, Kind, OsRelease, State, Witness, boot::NextBoot,
 };
 use fastpath_kconfig::{Symbol, Value};
-use fastpath_knowledge::{Advisory, Effect, Knowledge, Release, RemedyKind};
+use fastpath_knowledge::{Advisory, Effect, Knowledge, Release, RemedyKind, Row};
 
 use crate::hint::{Hint, HintKernel, hints};
 use crate::kernel::{Judgement, judge};
@@ -21,8 +21,8 @@ pub struct Check<'a> {
     pub kernel: Judgement,
     /// Advisories that mark it.
     pub advisories: Vec<&'a Advisory>,
-    /// Whether a row of the matrix was made with exactly this kernel.
-    pub tested: bool,
+    /// The row of the matrix that was made with exactly this kernel, if there is one.
+    pub tested: Option<&'a Row>,
     /// Every installed kernel, newest first.
     pub installed: Vec<InstalledVerdict<'a>>,
     /// Findings, the main one first.
@@ -46,8 +46,8 @@ pub struct InstalledVerdict<'a> {
     pub next_boot: Option<bool>,
 }
 
-/// Judges a host.
-pub fn check<'a>(facts: &'a Facts, knowledge: &'a Knowledge) -> Check<'a> {
+/// Judges a host. `layers` restricts what is judged; empty means all there are.
+pub fn check<'a>(facts: &'a Facts, knowledge: &'a Knowledge, layers: &[Layer]) -> Check<'a> {
     let kernel = &facts.kernel;
     let elsewhere = !kernel.other_configs.is_empty();
     let judgement = judge(kernel.release.as_ref(), &kernel.witnesses, elsewhere, knowledge);
@@ -56,21 +56,28 @@ pub fn check<'a>(facts: &'a Facts, knowledge: &'a Knowledge) -> Check<'a> {
         .iter()
         .map(|one| judge_installed(one, facts, &judgement, knowledge))
         .collect();
-    let case = Case { facts, knowledge, judgement: &judgement, installed: &installed };
+    let no_driver = layers.is_empty() && facts.environment.wsl2;
+    let case = Case { facts, knowledge, judgement: &judgement, installed: &installed, no_driver };
     let findings = case.findings();
     Check {
-        verdict: judgement.verdict,
+        verdict: overall(judgement.verdict, facts, layers),
         facts,
         advisories: judgement
             .advisories
             .iter()
             .map(|&index| &knowledge.advisories[index])
             .collect(),
-        tested: kernel.release.as_ref().is_some_and(|release| knowledge.is_tested(release)),
+        tested: kernel.release.as_ref().and_then(|release| knowledge.tested(release)),
         kernel: judgement,
         installed,
         findings,
     }
+}
+
+/// The worst of what is judged. Under WSL2 there is no GPU driver to be judged, whatever the kernel says.
+fn overall(kernel: Verdict, facts: &Facts, layers: &[Layer]) -> Verdict {
+    let no_driver = layers.is_empty() && facts.environment.wsl2;
+    if no_driver && kernel != Verdict::Blocked { Verdict::Unsupported } else { kernel }
 }
 
 fn judge_installed<'a>(
@@ -106,6 +113,8 @@ struct Case<'a> {
     knowledge: &'a Knowledge,
     judgement: &'a Judgement,
     installed: &'a [InstalledVerdict<'a>],
+    /// There is no GPU driver on this kind of host, and that is part of the question.
+    no_driver: bool,
 }
 
 impl<'a> Case<'a> {
@@ -115,11 +124,11 @@ impl<'a> Case<'a> {
         let first = (self.better().is_none() && !more.is_empty()).then(|| more.remove(0));
         let mut findings = vec![self.option(first)];
         findings.extend(self.advisories());
+        findings.extend(self.better_installed());
         findings.extend(more.into_iter().map(|hint| {
             let explanation = "Another way, if the first one does not suit.";
             new(finding::ALTERNATIVE, Status::Info, hint.text.clone(), explanation, Some(hint))
         }));
-        findings.extend(self.better_installed());
         findings.extend(self.next_boot());
         findings.extend(self.unlisted());
         findings.extend(self.conflicts());
@@ -182,6 +191,9 @@ impl<'a> Case<'a> {
                     format!("{release} must not be used for the fastpath, whatever its option says")
                 }
             },
+            Reason::NoWitness | Reason::NoWitnessForThisKernel if self.is_not_recorded() => {
+                format!("the snapshot says nothing about {release}")
+            }
             Reason::NoWitness => format!("nothing tells how {release} was built"),
             Reason::NoWitnessForThisKernel => {
                 format!(
@@ -205,16 +217,13 @@ impl<'a> Case<'a> {
                 "Without the option the kernel cannot do PCI peer-to-peer DMA, so every transfer takes hipFile's fallback. \
                  The option cannot be switched on at run time or by a boot parameter: another kernel must be booted."
             }
-            Verdict::Blocked => {
-                "The fastpath would run on this kernel and may corrupt memory without an error. Stay off it. \
-                 No setting at run time changes that: another kernel must be booted."
-            }
+            Verdict::Blocked => &self.blocked_because(),
             Verdict::Unknown if self.judgement.reason == Reason::ReleaseUnknown => {
                 "No kernel runs in this root, as in an image or on a mounted disk. The kernel of the machine that reads it is \
                  not taken in its place."
             }
             Verdict::Unknown => {
-                "Nothing sound could be read for this kernel. That is no `no`: it may have the option."
+                "Nothing sound could be read for this kernel. That is not a no: it may have the option."
             }
         };
         let hint = match self.judgement.verdict {
@@ -231,17 +240,38 @@ impl<'a> Case<'a> {
         Finding { evidence, ..new(finding::OPTION, status, summary, explanation, hint) }
     }
 
+    /// What the blocking advisories say, and what that means.
+    fn blocked_because(&self) -> String {
+        let advisories =
+            self.judgement.advisories.iter().map(|&index| &self.knowledge.advisories[index]);
+        let blocking = advisories.filter(|advisory| advisory.effect_on_release() == Effect::Block);
+        let summaries: Vec<&str> = blocking.map(|advisory| advisory.summary.as_str()).collect();
+        format!(
+            "Advisory: {}. The fastpath would run on this kernel, and is not to be used there. No setting at run time \
+             changes that: another kernel must be booted.",
+            summaries.join("; ")
+        )
+    }
+
+    /// Whether the host was read from a snapshot that was made for other kernels.
+    fn is_not_recorded(&self) -> bool {
+        self.facts.kernel.witnesses.iter().any(|witness| witness.not_recorded)
+    }
+
     /// Remedies of the data for this kernel on this system. When a kernel that will do is installed already, nothing
     /// needs to be installed, and only advice of other kinds remains.
     fn remedies(&self) -> Vec<Hint> {
         let Some(release) = self.release() else { return Vec::new() };
         let verdict = self.judgement.verdict;
         let installable = self.better().is_none();
-        self.knowledge
+        let mut remedies: Vec<_> = self
+            .knowledge
             .remedies_for(release, verdict.as_str(), &self.os().id, &self.os().version)
             .filter(|remedy| installable || remedy.kind == RemedyKind::Fallback)
-            .map(|remedy| Hint::from_remedy(remedy, self.knowledge))
-            .collect()
+            .collect();
+        // Staying slow is the last resort, after a site's own remedies too.
+        remedies.sort_by_key(|remedy| remedy.kind == RemedyKind::Fallback);
+        remedies.into_iter().map(|remedy| Hint::from_remedy(remedy, self.knowledge)).collect()
     }
 
     fn no_remedy(&self) -> Hint {
@@ -261,11 +291,10 @@ impl<'a> Case<'a> {
         }
         let family = self.release().and_then(|release| self.knowledge.family(release));
         let built_by = family.map_or("someone for themselves", |family| family.name.as_str());
-        let system = if self.os().name.is_empty() { "this system" } else { &self.os().name };
-        let text = format!(
-            "no kernel is known that would help here: this one was built by {built_by}, the system is {system}"
-        );
-        Hint::new(hints::NO_REMEDY, text, Vec::new())
+        let system = if self.os().name.is_empty() { "unknown" } else { &self.os().name };
+        let text = "no remedy is known for this kernel on this system";
+        let detail = format!("Kernel built by {built_by}. System: {system}.");
+        Hint { detail: Some(detail), ..Hint::new(hints::NO_REMEDY, text, Vec::new()) }
     }
 
     /// How to give a witness when there is none.
@@ -291,7 +320,11 @@ impl<'a> Case<'a> {
             return Hint::new(hints::MOUNT, text, vec![command.to_owned()]);
         }
         let text = "give a configuration of this kernel as a file, or read another root";
-        let commands = ["fastpath inspect FILE", "fastpath check --root DIR"];
+        let commands = [
+            "sudo modprobe configs && fastpath check",
+            "fastpath inspect FILE",
+            "fastpath check --root DIR",
+        ];
         Hint::new(hints::GIVE_WITNESS, text, commands.map(str::to_owned).to_vec())
     }
 
@@ -312,8 +345,8 @@ impl<'a> Case<'a> {
                         advisory.needs.iommu_group_type.iter().map(|kind| kind.as_str()).collect();
                     let maps: Vec<_> = advisory.needs.map_type.iter().map(|kind| kind.as_str()).collect();
                     format!(
-                        "It bites only on a path whose IOMMU group type is {} and whose map type is {}; that is not \
-                         judged by the kernel layer. Lifted by: {}",
+                        "It bites only on a path whose IOMMU group type is {} and whose map type is {}. The type stands \
+                         in /sys/kernel/iommu_groups/*/type; pass-through (iommu=pt) avoids it. Lifted by: {}",
                         groups.join(" or "),
                         maps.join(" or "),
                         advisory.lifted_by
@@ -344,10 +377,22 @@ impl<'a> Case<'a> {
     fn better_installed(&self) -> Option<Finding> {
         let better = self.better()?;
         let release = &better.kernel.release;
+        if better.running {
+            let summary = format!("{release}, which runs, has the option");
+            let explanation =
+                "The kernel asked about is not the one that runs; the one that runs will do.";
+            return Some(Finding {
+                evidence: better.source.iter().cloned().collect(),
+                ..new(finding::BETTER_INSTALLED, Status::Info, summary, explanation, None)
+            });
+        }
         let loader =
             self.facts.kernel.next_boot.loader.map_or("", fastpath_host::boot::Loader::as_str);
         let (text, commands) = if better.next_boot == Some(true) {
-            (format!("reboot: {release} boots next"), vec!["sudo reboot".to_owned()])
+            (
+                format!("reboot: {release} boots next ({})", self.facts.kernel.next_boot.why),
+                vec!["sudo reboot".to_owned()],
+            )
         } else {
             match self.knowledge.reboot_commands(&self.os().id, loader, release) {
                 Some(commands) => (format!("reboot into {release}"), commands),
@@ -416,7 +461,12 @@ impl<'a> Case<'a> {
                 format!("before the next reboot, choose the running kernel, {running}, again");
             let mut commands = commands.unwrap_or_default();
             commands.retain(|command| command != "sudo reboot");
-            Hint::new(hints::KEEP, text, commands)
+            let once = commands.iter().any(|command| command.contains("grub-reboot"));
+            let detail = once.then(|| {
+                "grub-reboot holds for one boot; for good, set GRUB_DEFAULT in /etc/default/grub and run update-grub."
+                    .to_owned()
+            });
+            Hint { detail, ..Hint::new(hints::KEEP, text, commands) }
         });
         let explanation =
             format!("The verdict above holds until the next reboot. Source: {}.", next_boot.why);
@@ -541,7 +591,8 @@ impl<'a> Case<'a> {
             let summary = "this is WSL2: it has no KFD, so the fastpath is out of reach whatever the kernel says";
             let explanation = "Under WSL2 the GPU is reached through Windows. The amdgpu kernel driver, which hipFile's \
                                fastpath needs, does not run there.";
-            findings.push(new(finding::WSL2, Status::Warn, summary, explanation, None));
+            let status = if self.no_driver { Status::Fail } else { Status::Warn };
+            findings.push(new(finding::WSL2, status, summary, explanation, None));
         }
         findings
     }

@@ -44,9 +44,10 @@ fn content(root: &Path, part: &str) -> anyhow::Result<String> {
         "commands" => reference::commands_table(),
         "exit-codes" => reference::exit_codes_table(),
         "environment" => reference::environment_table(),
-        "matrix" => {
-            fastpath_report::matrix_markdown(&fastpath_verdict::matrix(&Knowledge::embedded()?, &[]))
-        }
+        "matrix" => fastpath_report::matrix_markdown(&fastpath_verdict::matrix(
+            &Knowledge::embedded()?,
+            &[],
+        )),
         "transcript" => transcript(root, &["check", "--root", TRANSCRIPT_HOST])?,
         _ => bail!(
             "there is no part `{part}`; there are commands, environment, exit-codes, matrix, transcript"

@@ -23,6 +23,11 @@ pub(crate) fn run(args: &InspectArgs) -> anyhow::Result<u8> {
             Ok(verdict) => codes.push(verdict.exit_code()),
             Err(error) => {
                 error::print(&error);
+                if args.format == Format::Json && !args.quiet {
+                    let detail = format!("{:#}", error.root_cause());
+                    let input = file.display().to_string();
+                    output::data(&fastpath_report::inspect_failed_json(&input, &detail))?;
+                }
                 codes.push(2);
             }
         }

@@ -24,12 +24,14 @@ pub(crate) fn run(args: &MatrixArgs) -> anyhow::Result<u8> {
 fn render(args: &MatrixArgs, rows: &[MatrixRow<'_>]) -> String {
     match args.format {
         MatrixFormat::Text if args.target.is_some() => {
-            rows.iter().map(fastpath_report::row_text).collect::<Vec<_>>().join("\n")
+            let text = |row| fastpath_report::row_text(row, output::width());
+            rows.iter().map(text).collect::<Vec<_>>().join("\n")
         }
         MatrixFormat::Text => fastpath_report::matrix_text(rows),
         MatrixFormat::Rst => fastpath_report::matrix_rst(rows),
         MatrixFormat::Md => fastpath_report::matrix_markdown(rows),
         MatrixFormat::Csv => fastpath_report::matrix_csv(rows),
+        MatrixFormat::Html => fastpath_report::matrix_html(rows),
         MatrixFormat::Json => fastpath_report::matrix_json(rows),
     }
 }
@@ -40,6 +42,11 @@ fn unknown_target(name: &str, knowledge: &fastpath_knowledge::Knowledge) -> Hint
     let near = super::explain::nearest(name, names);
     Hinted {
         message: format!("there is no target `{name}`"),
-        hint: format!("nearest: {}; `fastpath matrix` lists all", near.join(", ")),
+        hint: match near {
+            near if near.is_empty() => "`fastpath matrix` lists the published ones".to_owned(),
+            near => {
+                format!("nearest: {}; `fastpath matrix` lists the published ones", near.join(", "))
+            }
+        },
     }
 }

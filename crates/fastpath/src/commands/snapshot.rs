@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use fastpath_host::snapshot::{Meta, Recorder, Replay, same_facts, write, write_file};
-use fastpath_host::{Asked, DirTree, gather};
+use fastpath_host::{Asked, DirTree, Facts, gather};
 
 use crate::args::SnapshotArgs;
 use crate::error::Hinted;
@@ -15,6 +15,9 @@ const DEFAULT_NAME: &str = "fastpath-snapshot.tar.zst";
 pub(crate) fn run(args: &SnapshotArgs) -> anyhow::Result<u8> {
     let path = args.output.as_deref().unwrap_or(Path::new(DEFAULT_NAME));
     let to_stdout = path == Path::new("-");
+    if path.is_dir() {
+        anyhow::bail!("{}: a directory; expected a file name for the archive", path.display());
+    }
     if !to_stdout && !args.force && path.symlink_metadata().is_ok() {
         let message = format!("{}: exists already", path.display());
         return Err(Hinted { message, hint: "`--force` replaces it".to_owned() }.into());
@@ -40,5 +43,26 @@ pub(crate) fn run(args: &SnapshotArgs) -> anyhow::Result<u8> {
         write_file(&recorder, &meta, path)?;
         output::note(&format!("wrote {}, {} bytes", path.display(), archive.len()));
     }
+    let unread = unread(&facts);
+    if !unread.is_empty() {
+        let line = format!("warning: could not be read: {}", unread.join("; "));
+        output::note(&line);
+        output::note("hint: run as root for a snapshot with everything in it");
+    }
     Ok(0)
+}
+
+/// What more privilege might have read.
+fn unread(facts: &Facts) -> Vec<String> {
+    let kernel = &facts.kernel;
+    let installed = kernel.installed.iter().flat_map(|one| one.witnesses.iter());
+    let files = kernel.witnesses.iter().chain(installed).filter(|witness| witness.permission);
+    let mut unread: Vec<String> = files.map(|witness| witness.path.clone()).collect();
+    unread.extend(kernel.unlisted.iter().map(|(path, _)| path.clone()));
+    if kernel.next_boot.permission {
+        unread.push("the boot loader's files".to_owned());
+    }
+    unread.sort();
+    unread.dedup();
+    unread
 }

@@ -96,8 +96,8 @@ pub fn write_file(recorder: &Recorder, meta: &Meta, path: &Path) -> Result<(), W
     let file = match file {
         Ok(file) => file,
         Err(error) => {
-            let path = temporary.keep();
-            return Err(failed(&path)(error));
+            temporary.keep();
+            return Err(failed(path)(error));
         }
     };
     write(recorder, meta, &file)?;
