@@ -9,14 +9,24 @@
 //!
 //! It does not judge: what a configuration says about the option is `kconfig`'s and `verdict`'s business.
 
+mod container;
+mod decompress;
 mod error;
+mod fail;
+mod finder;
 mod found;
+mod image;
 mod limits;
+mod names;
+mod source;
+mod symbols;
+mod text;
 
 pub mod filesystem;
 pub mod http;
 
 pub use error::Error;
+pub use finder::{Finder, Summary};
 pub use found::{Evidence, Found};
 pub use limits::Limits;
 
