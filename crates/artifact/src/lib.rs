@@ -22,6 +22,7 @@ mod source;
 mod symbols;
 mod text;
 
+pub mod disk;
 pub mod filesystem;
 pub mod http;
 

@@ -1,4 +1,27 @@
 //! File systems in images, read-only.
+//!
+//! [`probe`] tells by magic numbers which one an image holds, [`candidates`] lists what in it may tell about a kernel.
+//! Each reader is a subset of its format: what it takes to find a path and read a file. None of them writes, repairs or
+//! guesses: data that cannot be placed is an error with the offset, never zeros.
+//!
+//! The readers are written here because what there is on crates.io takes only readers that live as long as the program
+//! (an input here borrows another one: a file in an image in an image), or reads wrong data: `ext4-view` 1.0 gives
+//! stale bytes for preallocated extents and `xfs-core` 0.1 zeros beyond the first allocation group.
+
+mod candidates;
+pub(crate) mod decode;
+mod ext4;
+mod paths;
+
+use std::io;
+
+pub use candidates::{Candidate, CandidateKind, candidates};
+
+use crate::ReadSeek;
+use crate::disk::source::Source;
+
+/// Names of one directory that are kept at most.
+const MAX_NAMES: usize = 200_000;
 
 /// One name in a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,6 +45,17 @@ pub enum EntryKind {
     Other,
 }
 
+/// What a path leads to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stat {
+    /// The path with all links resolved.
+    pub path: String,
+    /// What is there; never a link.
+    pub kind: EntryKind,
+    /// Its size in bytes, if it is a file.
+    pub size: u64,
+}
+
 /// A file system that can be asked for paths. Paths are absolute, separated by `/`; symbolic links on the way are
 /// followed inside the file system, at most 40 of them.
 pub trait FileSystem {
@@ -41,6 +75,20 @@ pub trait FileSystem {
     ///
     /// A [`FsError`]; [`FsError::TooLarge`] before anything is read.
     fn read(&mut self, path: &str, limit: usize) -> Result<Vec<u8>, FsError>;
+
+    /// A regular file to be read in parts; its errors are [`FsError`]s inside of [`io::Error`]s.
+    ///
+    /// # Errors
+    ///
+    /// A [`FsError`].
+    fn open(&mut self, path: &str) -> Result<Box<dyn ReadSeek + '_>, FsError>;
+
+    /// What is at a path, links followed.
+    ///
+    /// # Errors
+    ///
+    /// A [`FsError`].
+    fn stat(&mut self, path: &str) -> Result<Stat, FsError>;
 }
 
 /// Why a path in a file system gave nothing.
@@ -63,7 +111,96 @@ pub enum FsError {
     /// A feature that is not read here.
     #[error("uses {0}, which is not read here")]
     Unsupported(String),
+    /// A bound was reached.
+    #[error("more than {limit} {what}")]
+    Limit {
+        /// What there is too much of.
+        what: &'static str,
+        /// The bound.
+        limit: u64,
+    },
     /// The image could not be read.
     #[error(transparent)]
-    Io(#[from] std::io::Error),
+    Io(io::Error),
+}
+
+/// An error of a file system on its way through [`io::Read`] comes out as it went in.
+impl From<io::Error> for FsError {
+    fn from(error: io::Error) -> Self {
+        error.downcast().unwrap_or_else(Self::Io)
+    }
+}
+
+impl From<FsError> for io::Error {
+    fn from(error: FsError) -> Self {
+        match error {
+            FsError::Io(error) => error,
+            other => Self::other(other),
+        }
+    }
+}
+
+/// The kinds that are told apart, by magic numbers.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Ext4,
+    Iso9660,
+    /// Known, not read.
+    Other(&'static str),
+}
+
+/// Magic numbers: offset, bytes, kind.
+const MAGICS: [(u64, &[u8], Kind); 8] = [
+    (1080, &[0x53, 0xef], Kind::Ext4),
+    (0x8001, b"CD001", Kind::Iso9660),
+    (0, b"LUKS\xba\xbe", Kind::Other("LUKS encryption")),
+    (1024, &[0xe2, 0xe1, 0xf5, 0xe0], Kind::Other("EROFS")),
+    (1024, &[0x10, 0x20, 0xf5, 0xf2], Kind::Other("F2FS")),
+    (0x10034, b"ReIsEr", Kind::Other("ReiserFS")),
+    (536, b"LVM2 001", Kind::Other("LVM")),
+    (4096 + 24, &[0xc6, 0x85, 0x73, 0xf6, 0x4e, 0x1a, 0x45, 0xca], Kind::Other("bcachefs")),
+];
+
+fn kind(source: &mut Source<'_>) -> Result<Option<Kind>, FsError> {
+    for (offset, magic, kind) in MAGICS {
+        if has(source, offset, magic)? {
+            return Ok(Some(kind));
+        }
+    }
+    Ok(None)
+}
+
+fn has(source: &mut Source<'_>, offset: u64, magic: &[u8]) -> Result<bool, FsError> {
+    if offset + magic.len() as u64 > source.len() {
+        return Ok(false);
+    }
+    let mut found = [0; 32];
+    let found = &mut found[..magic.len()];
+    source.read_at(offset, found)?;
+    Ok(found == magic)
+}
+
+/// Whether it is an image of an optical disc; those may have partition tables on top.
+pub(crate) fn is_iso9660(source: &mut Source<'_>) -> Result<bool, FsError> {
+    has(source, 0x8001, b"CD001")
+}
+
+/// Whether a file system that can be told begins here.
+pub(crate) fn is_known(source: &mut Source<'_>) -> Result<bool, FsError> {
+    Ok(kind(source)?.is_some())
+}
+
+/// The file system in an image, told by magic numbers; `None` if there is none that is known.
+///
+/// # Errors
+///
+/// A [`FsError`]: it is damaged, or of a kind or with a feature that is known and not read.
+pub fn probe<'a>(input: &'a mut dyn ReadSeek) -> Result<Option<Box<dyn FileSystem + 'a>>, FsError> {
+    let mut source = Source::new(input)?;
+    let Some(kind) = kind(&mut source)? else { return Ok(None) };
+    Ok(Some(match kind {
+        Kind::Ext4 => Box::new(paths::Paths(ext4::Ext4::open(source)?)),
+        Kind::Iso9660 => return Err(FsError::Unsupported("ISO 9660".to_owned())),
+        Kind::Other(what) => return Err(FsError::Unsupported(what.to_owned())),
+    }))
 }

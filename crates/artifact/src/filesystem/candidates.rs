@@ -1,0 +1,219 @@
+//! Where in a file system a word about kernels may be.
+
+use std::collections::HashSet;
+
+use fastpath_knowledge::Release;
+
+use super::{EntryKind, FileSystem, FsError};
+
+/// A file that may tell about a kernel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Candidate {
+    /// Its path, links resolved.
+    pub path: String,
+    /// The kernel's release, if a name on the way says it.
+    pub release: Option<Release>,
+    /// What it should be by its name.
+    pub kind: CandidateKind,
+}
+
+/// What a candidate should be; the order is the one to look at them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum CandidateKind {
+    /// A kernel configuration.
+    Config,
+    /// A kernel image, which may have its configuration inside.
+    Image,
+    /// A list of symbols.
+    Symbols,
+    /// A file system in a file.
+    Nested,
+}
+
+/// Candidates of one file system at most.
+const MAX_CANDIDATES: usize = 4096;
+
+/// Directories that are looked into at most.
+const MAX_DIRECTORIES: usize = 4096;
+
+/// Directories with files named after kernels. `*` stands for any one name, `prefix-*` for any that begin so.
+const PLACES: [&str; 26] = [
+    "/boot",
+    "/boot/*",
+    "/",
+    "/lib/modules/*",
+    "/lib/modules/*/build",
+    "/usr/lib/modules/*",
+    "/usr/lib/kernel",
+    "/lib/kernel",
+    "/etc/kernels",
+    "/usr/lib/ostree-boot",
+    "/usr/lib/ostree-boot/*",
+    "/boot/ostree/*",
+    "/ostree/*",
+    "/ostree/deploy/*/deploy/*/usr/lib/modules/*",
+    "/usr/src/linux-headers-*",
+    "/usr/src/linux-*",
+    "/EFI/Linux",
+    "/boot/EFI/Linux",
+    "/loader",
+    "/casper",
+    "/live",
+    "/isolinux",
+    "/images/pxeboot",
+    "/boot/x86_64/loader",
+    "/arch/boot/x86_64",
+    "/LiveOS",
+];
+
+/// Prefixes of names and what follows them.
+const NAMES: [(&str, CandidateKind); 12] = [
+    ("config-", CandidateKind::Config),
+    ("kernel-config-", CandidateKind::Config),
+    ("vmlinuz-", CandidateKind::Image),
+    ("vmlinux-", CandidateKind::Image),
+    ("kernel-", CandidateKind::Image),
+    ("Image-", CandidateKind::Image),
+    ("Image.gz-", CandidateKind::Image),
+    ("bzImage-", CandidateKind::Image),
+    ("System.map-", CandidateKind::Symbols),
+    ("symvers-", CandidateKind::Symbols),
+    ("symtypes-", CandidateKind::Symbols),
+    ("Module.symvers-", CandidateKind::Symbols),
+];
+
+/// Whole names, whose release is the directory's.
+const WHOLE: [(&str, CandidateKind); 12] = [
+    ("config", CandidateKind::Config),
+    (".config", CandidateKind::Config),
+    ("vmlinuz", CandidateKind::Image),
+    ("vmlinux", CandidateKind::Image),
+    ("linux", CandidateKind::Image),
+    ("kernel", CandidateKind::Image),
+    ("Image", CandidateKind::Image),
+    ("bzImage", CandidateKind::Image),
+    ("System.map", CandidateKind::Symbols),
+    ("symvers.gz", CandidateKind::Symbols),
+    ("symvers.xz", CandidateKind::Symbols),
+    ("Module.symvers", CandidateKind::Symbols),
+];
+
+/// Ends of names of file systems in files.
+const NESTED: [&str; 5] = [".squashfs", ".sfs", "squashfs.img", "rootfs.img", "efiboot.img"];
+
+/// Ends that are cut from a name before a release is read from it.
+const COMPRESSED: [&str; 5] = [".gz", ".xz", ".zst", ".bz2", ".efi"];
+
+/// The files of a file system that may tell about a kernel: configurations, then images, symbols and file systems in
+/// files. Only names are looked at. What cannot be listed is left out.
+pub fn candidates(fs: &mut dyn FileSystem) -> Vec<Candidate> {
+    let mut found = Vec::new();
+    let mut seen = HashSet::new();
+    let mut budget = MAX_DIRECTORIES;
+    for place in PLACES {
+        for directory in expand(fs, place, &mut budget) {
+            look(fs, &directory, &mut seen, &mut found);
+        }
+    }
+    found.sort_by_key(|candidate: &Candidate| candidate.kind);
+    found
+}
+
+/// The directories a pattern stands for.
+fn expand(fs: &mut dyn FileSystem, pattern: &str, budget: &mut usize) -> Vec<String> {
+    let mut found = vec![String::new()];
+    for part in pattern.split('/').filter(|part| !part.is_empty()) {
+        let mut next = Vec::new();
+        for directory in found {
+            let Some(prefix) = part.strip_suffix('*') else {
+                next.push(format!("{directory}/{part}"));
+                continue;
+            };
+            if *budget == 0 {
+                break;
+            }
+            *budget -= 1;
+            for entry in list(fs, &directory).unwrap_or_default() {
+                let fits = entry.name.starts_with(prefix);
+                if fits && matches!(entry.kind, EntryKind::Directory | EntryKind::Link) {
+                    next.push(format!("{directory}/{}", entry.name));
+                }
+            }
+            next.truncate(MAX_DIRECTORIES);
+        }
+        found = next;
+    }
+    found
+}
+
+fn list(fs: &mut dyn FileSystem, path: &str) -> Result<Vec<super::DirEntry>, FsError> {
+    fs.read_dir(if path.is_empty() { "/" } else { path })
+}
+
+/// Adds the candidates of one directory.
+fn look(
+    fs: &mut dyn FileSystem,
+    directory: &str,
+    seen: &mut HashSet<String>,
+    found: &mut Vec<Candidate>,
+) {
+    for entry in list(fs, directory).unwrap_or_default() {
+        if !matches!(entry.kind, EntryKind::File | EntryKind::Link) {
+            continue;
+        }
+        let Some((kind, release)) = classify(directory, &entry.name) else { continue };
+        if found.len() == MAX_CANDIDATES {
+            return;
+        }
+        // Two names of one file are one candidate, under the place its links lead to.
+        let Ok(stat) = fs.stat(&format!("{directory}/{}", entry.name)) else { continue };
+        if stat.kind != EntryKind::File || !seen.insert(stat.path.clone()) {
+            continue;
+        }
+        let by_target = || {
+            let (directory, name) = stat.path.rsplit_once('/')?;
+            classify(directory, name).and_then(|(_, release)| release)
+        };
+        let release = release.or_else(by_target);
+        found.push(Candidate { path: stat.path, release, kind });
+    }
+}
+
+/// What a file should be by its name, and the release in it or in the directory's name.
+fn classify(directory: &str, name: &str) -> Option<(CandidateKind, Option<Release>)> {
+    if NESTED.iter().any(|end| name.ends_with(end)) {
+        return Some((CandidateKind::Nested, None));
+    }
+    if [".old", ".bak", ".sig", ".hmac", ".rpmsave"].iter().any(|end| name.ends_with(end)) {
+        return None;
+    }
+    let parent = directory.rsplit('/').next().unwrap_or_default();
+    let parent = match parent {
+        "build" => directory.rsplit('/').nth(1).unwrap_or_default(),
+        other => other,
+    };
+    let parent = parent.strip_prefix("linux-headers-").unwrap_or(parent);
+    let parent = parent.strip_prefix("linux-").unwrap_or(parent);
+    let versioned = |text: &str| Release::new(text).filter(|it| it.major_minor().is_some());
+    let stem = COMPRESSED.iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name);
+    if let Some((_, kind)) = WHOLE.iter().find(|(whole, _)| [name, stem].contains(whole)) {
+        return Some((*kind, versioned(parent)));
+    }
+    if directory.ends_with("/EFI/Linux") && stem != name {
+        // A unified kernel image: an id, a hyphen, the release and perhaps a counter.
+        let at = stem.find('-').map_or(0, |at| at + 1);
+        return Some((CandidateKind::Image, versioned(&stem[at..])));
+    }
+    let (rest, kind) =
+        NAMES.iter().find_map(|(prefix, kind)| Some((stem.strip_prefix(prefix)?, *kind)))?;
+    if rest.starts_with("0-rescue") {
+        return None;
+    }
+    // genkernel puts an architecture before the release.
+    let release = versioned(rest).or_else(|| {
+        let at = rest.find(|c: char| c.is_ascii_digit())?;
+        let start = rest[..at].ends_with('-').then_some(at)?;
+        versioned(&rest[start..])
+    });
+    Some((kind, release.or_else(|| versioned(parent))))
+}
