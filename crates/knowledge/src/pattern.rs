@@ -8,6 +8,11 @@ use serde::Deserialize;
 pub struct Pattern(String);
 
 impl Pattern {
+    /// The pattern as it is written.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
     /// Whether the whole of `text` fits the pattern.
     pub fn matches(&self, text: &str) -> bool {
         fits(self.0.as_bytes(), text.as_bytes())
