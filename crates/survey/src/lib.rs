@@ -9,6 +9,8 @@ mod dataset;
 mod diff;
 mod record;
 
+pub mod trust;
+
 pub use dataset::{Dataset, DatasetError, SCHEMA};
 pub use diff::{Change, Look, diff, flipped};
 pub use record::{Record, Trust};
