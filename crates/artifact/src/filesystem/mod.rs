@@ -12,6 +12,7 @@ mod candidates;
 pub(crate) mod decode;
 mod ext4;
 mod paths;
+mod xfs;
 
 use std::io;
 
@@ -144,13 +145,15 @@ impl From<FsError> for io::Error {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Ext4,
+    Xfs,
     Iso9660,
     /// Known, not read.
     Other(&'static str),
 }
 
 /// Magic numbers: offset, bytes, kind.
-const MAGICS: [(u64, &[u8], Kind); 8] = [
+const MAGICS: [(u64, &[u8], Kind); 9] = [
+    (0, b"XFSB", Kind::Xfs),
     (1080, &[0x53, 0xef], Kind::Ext4),
     (0x8001, b"CD001", Kind::Iso9660),
     (0, b"LUKS\xba\xbe", Kind::Other("LUKS encryption")),
@@ -200,6 +203,7 @@ pub fn probe<'a>(input: &'a mut dyn ReadSeek) -> Result<Option<Box<dyn FileSyste
     let Some(kind) = kind(&mut source)? else { return Ok(None) };
     Ok(Some(match kind {
         Kind::Ext4 => Box::new(paths::Paths(ext4::Ext4::open(source)?)),
+        Kind::Xfs => Box::new(paths::Paths(xfs::Xfs::open(source)?)),
         Kind::Iso9660 => return Err(FsError::Unsupported("ISO 9660".to_owned())),
         Kind::Other(what) => return Err(FsError::Unsupported(what.to_owned())),
     }))

@@ -2,3 +2,4 @@
 
 mod ext4;
 mod tools;
+mod xfs;
