@@ -128,7 +128,7 @@ _fastpath() {
             return 0
             ;;
         fastpath__subcmd__inspect)
-            opts="-q -v -h --knowledge --format --quiet --verbose --help"
+            opts="-q -v -h --knowledge --format --first --quiet --verbose --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -180,13 +180,21 @@ _fastpath() {
             return 0
             ;;
         fastpath__subcmd__matrix)
-            opts="-q -h --target --knowledge --format --quiet --help"
+            opts="-q -h --target --published --data --alternatives --knowledge --format --quiet --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
                 --target)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --data)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --alternatives)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

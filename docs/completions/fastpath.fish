@@ -28,7 +28,7 @@ complete -c fastpath -n "__fish_fastpath_needs_command" -s h -l help -d 'Print h
 complete -c fastpath -n "__fish_fastpath_needs_command" -s V -l version -d 'Print version'
 complete -c fastpath -n "__fish_fastpath_needs_command" -f -a "check" -d 'Judge this host, another root, or a snapshot'
 complete -c fastpath -n "__fish_fastpath_needs_command" -f -a "kernels" -d 'List the installed kernels: their verdicts, which one runs, which one boots next'
-complete -c fastpath -n "__fish_fastpath_needs_command" -f -a "inspect" -d 'Judge kernel configurations given as files, plain or gzip'
+complete -c fastpath -n "__fish_fastpath_needs_command" -f -a "inspect" -d 'Judge the kernels inside files and URLs: configurations, packages, kernel and disk images'
 complete -c fastpath -n "__fish_fastpath_needs_command" -f -a "snapshot" -d 'Write the facts the verdict uses into an archive, for `check --snapshot` elsewhere'
 complete -c fastpath -n "__fish_fastpath_needs_command" -f -a "matrix" -d 'Show the support matrix of distributions\' default kernels'
 complete -c fastpath -n "__fish_fastpath_needs_command" -f -a "explain" -d 'Explain a finding, reason, advisory or remedy by its id'
@@ -52,6 +52,7 @@ complete -c fastpath -n "__fish_fastpath_using_subcommand kernels" -s h -l help 
 complete -c fastpath -n "__fish_fastpath_using_subcommand inspect" -l knowledge -d 'Add advisories and remedies from a TOML file; it can never remove a block' -r -F
 complete -c fastpath -n "__fish_fastpath_using_subcommand inspect" -l format -d 'How to print the answers; JSON is one object per line' -r -f -a "text\t'For people'
 json\t'For programs'"
+complete -c fastpath -n "__fish_fastpath_using_subcommand inspect" -l first -d 'Stop at the first configuration found in each input'
 complete -c fastpath -n "__fish_fastpath_using_subcommand inspect" -s q -l quiet -d 'Print nothing; the exit code tells'
 complete -c fastpath -n "__fish_fastpath_using_subcommand inspect" -s v -l verbose -d 'Print also the companion options'
 complete -c fastpath -n "__fish_fastpath_using_subcommand inspect" -s h -l help -d 'Print help (see more with \'--help\')'
@@ -60,6 +61,8 @@ complete -c fastpath -n "__fish_fastpath_using_subcommand snapshot" -l root -d '
 complete -c fastpath -n "__fish_fastpath_using_subcommand snapshot" -s f -l force -d 'Replace the archive if there is one'
 complete -c fastpath -n "__fish_fastpath_using_subcommand snapshot" -s h -l help -d 'Print help'
 complete -c fastpath -n "__fish_fastpath_using_subcommand matrix" -l target -d 'Show one target in full, with its advisories and remedies; the exit code tells its verdict' -r
+complete -c fastpath -n "__fish_fastpath_using_subcommand matrix" -l data -d 'The survey\'s data set [default: $XDG_DATA_HOME/fastpath/survey.jsonl]' -r -F
+complete -c fastpath -n "__fish_fastpath_using_subcommand matrix" -l alternatives -d 'Show other kernels of a target\'s distribution that have the option' -r
 complete -c fastpath -n "__fish_fastpath_using_subcommand matrix" -l knowledge -d 'Add advisories and remedies from a TOML file; it can never remove a block' -r -F
 complete -c fastpath -n "__fish_fastpath_using_subcommand matrix" -l format -d 'How to print the matrix' -r -f -a "text\t'For people'
 rst\t'reStructuredText, as published'
@@ -67,6 +70,7 @@ md\t'Markdown'
 csv\t'Comma-separated values'
 html\t'One self-contained page'
 json\t'For programs'"
+complete -c fastpath -n "__fish_fastpath_using_subcommand matrix" -l published -d 'Show the published rows only, whatever a survey has found'
 complete -c fastpath -n "__fish_fastpath_using_subcommand matrix" -s q -l quiet -d 'Print nothing; with `--target` the exit code tells'
 complete -c fastpath -n "__fish_fastpath_using_subcommand matrix" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c fastpath -n "__fish_fastpath_using_subcommand explain" -l knowledge -d 'Add advisories and remedies from a TOML file; it can never remove a block' -r -F

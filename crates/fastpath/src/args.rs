@@ -32,7 +32,7 @@ pub enum Command {
     Check(CheckArgs),
     /// List the installed kernels: their verdicts, which one runs, which one boots next
     Kernels(KernelsArgs),
-    /// Judge kernel configurations given as files, plain or gzip
+    /// Judge the kernels inside files and URLs: configurations, packages, kernel and disk images
     Inspect(InspectArgs),
     /// Write the facts the verdict uses into an archive, for `check --snapshot` elsewhere
     Snapshot(SnapshotArgs),
@@ -115,11 +115,12 @@ pub struct KernelsArgs {
 #[derive(Debug, ClapArgs)]
 #[command(
     after_help = "Examples:\n  fastpath inspect /boot/config-6.8.0-142-generic\n  fastpath inspect --format json *.config.gz\n  \
+                  fastpath inspect linux-image-amd64.deb kernel-core.rpm disk.qcow2 /boot/vmlinuz\n  \
                   zcat config.gz | fastpath inspect -"
 )]
 pub struct InspectArgs {
-    /// Kernel configurations, plain or gzip; `-` is standard input
-    #[arg(required = true, value_name = "FILE")]
+    /// Configurations, packages, kernel images, archives, disk images, as files or URLs; `-` is standard input
+    #[arg(required = true, value_name = "FILE|URL")]
     pub files: Vec<PathBuf>,
     /// What is known.
     #[command(flatten)]
@@ -127,6 +128,9 @@ pub struct InspectArgs {
     /// How to print the answers; JSON is one object per line
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub format: Format,
+    /// Stop at the first configuration found in each input
+    #[arg(long)]
+    pub first: bool,
     /// Print nothing; the exit code tells
     #[arg(short, long, conflicts_with = "verbose")]
     pub quiet: bool,
@@ -163,6 +167,15 @@ pub struct MatrixArgs {
     /// Show one target in full, with its advisories and remedies; the exit code tells its verdict
     #[arg(long, value_name = "NAME")]
     pub target: Option<String>,
+    /// Show the published rows only, whatever a survey has found
+    #[arg(long)]
+    pub published: bool,
+    /// The survey's data set [default: $XDG_DATA_HOME/fastpath/survey.jsonl]
+    #[arg(long, value_name = "FILE", conflicts_with = "published")]
+    pub data: Option<PathBuf>,
+    /// Show other kernels of a target's distribution that have the option
+    #[arg(long, value_name = "TARGET", conflicts_with = "target")]
+    pub alternatives: Option<String>,
     /// What is known.
     #[command(flatten)]
     pub knowledge: KnowledgeArgs,

@@ -12,7 +12,10 @@ const WHOLE: &str = "CONFIG_PCI=y\nCONFIG_ZONE_DEVICE=y\nCONFIG_MAGIC_SYSRQ=y\n"
 
 fn fastpath() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_fastpath"));
-    command.env_remove("HIPFILE_KNOWLEDGE").env("NO_COLOR", "1");
+    command
+        .env_remove("HIPFILE_KNOWLEDGE")
+        .env("NO_COLOR", "1")
+        .env("XDG_DATA_HOME", "/nonexistent");
     command
 }
 

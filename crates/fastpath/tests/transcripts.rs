@@ -3,5 +3,8 @@
 
 #[test]
 fn transcripts() {
-    trycmd::TestCases::new().case("tests/transcripts/*.md");
+    trycmd::TestCases::new()
+        .env("XDG_DATA_HOME", "/nonexistent")
+        .env("HIPFILE_KNOWLEDGE", "")
+        .case("tests/transcripts/*.md");
 }

@@ -182,6 +182,22 @@ impl Witness {
         }
     }
 
+    /// What a list of a kernel's symbols says (`System.map`, `Module.symvers`): whether the option's own are among them;
+    /// `None` if it tells nothing.
+    pub fn of_symbols(path: &str, has_option: Option<bool>) -> Self {
+        let state = match has_option {
+            Some(true) => State::Y,
+            Some(false) => State::Absent,
+            None => State::Empty,
+        };
+        let detail = match has_option {
+            Some(true) => "the option's symbols are among the kernel's",
+            Some(false) => "the option's symbols are not among the kernel's",
+            None => "no PCI symbols",
+        };
+        Self { detail: Some(detail.to_owned()), ..Self::new(path, Kind::Kallsyms, state) }
+    }
+
     fn failed(path: &str, kind: Kind, error: ReadError) -> Self {
         let state = match error {
             ReadError::Missing | ReadError::NotRecorded => State::Missing,

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use fastpath_host::Witness;
+use fastpath_host::{State, Witness};
 use fastpath_knowledge::{Advisory, Release};
 use fastpath_verdict::{Judgement, Verdict};
 
@@ -14,6 +14,8 @@ use crate::style::{clean, styled, verdict_style};
 pub struct Inspected<'a> {
     /// The input as it was named.
     pub input: &'a str,
+    /// The file inside the input; `None` if the input is the configuration itself.
+    pub member: Option<&'a str>,
     /// The release, if the name or the header tells.
     pub release: Option<&'a Release>,
     /// What the configuration says.
@@ -37,7 +39,7 @@ pub fn inspect_json(inspected: &Inspected<'_>) -> String {
     let report = InspectReport {
         schema: "fastpath.inspect/1".to_owned(),
         input: inspected.input.to_owned(),
-        member: None,
+        member: inspected.member.map(str::to_owned),
         release: inspected.release.map(ToString::to_string),
         header_version: witness.header_version.clone(),
         value: witness.state.as_str().to_owned(),
@@ -79,10 +81,12 @@ pub fn inspect_failed_json(input: &str, detail: &str) -> String {
 pub fn inspect_text(inspected: &Inspected<'_>, verbose: bool) -> String {
     let witness = inspected.witness;
     let verdict = inspected.judgement.verdict;
-    let mut out =
-        format!("{}: {}", clean(inspected.input), styled(verdict_style(verdict), verdict.as_str()));
+    let member = inspected.member.map(|member| format!("!{}", clean(member))).unwrap_or_default();
+    let verdict_word = styled(verdict_style(verdict), verdict.as_str());
+    let mut out = format!("{}{member}: {verdict_word}", clean(inspected.input));
     let said = match (&witness.text, witness.line) {
         (Some(text), Some(line)) => format!("line {line}: {}", clean(text)),
+        _ if witness.state == State::Y => "CONFIG_PCI_P2PDMA=y".to_owned(),
         _ if witness.state.is_value() => match &inspected.judgement.absent_because {
             Some(because) => format!("CONFIG_PCI_P2PDMA is absent: {because}"),
             None => "CONFIG_PCI_P2PDMA is absent".to_owned(),

@@ -18,6 +18,18 @@ pub enum Trust {
     Unsigned,
 }
 
+impl Trust {
+    /// The word used in data and output.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Verified => "verified",
+            Self::Partial => "partial",
+            Self::Stale => "stale",
+            Self::Unsigned => "unsigned",
+        }
+    }
+}
+
 /// One row of one run, `fastpath.survey/1`. Unknown values are null.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {

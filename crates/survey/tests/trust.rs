@@ -165,10 +165,12 @@ fn keys_that_do_not_count() {
     let signed = verify(&early, &keys, &[&old]).unwrap();
     assert!(signed.only_expired() && signed.signers[0].expired);
     let now_then = 1_593_561_600;
-    let signed = verify_cleartext("InRelease", &early, &keys, std::slice::from_ref(&old), now_then).unwrap();
+    let signed =
+        verify_cleartext("InRelease", &early, &keys, std::slice::from_ref(&old), now_then).unwrap();
     assert!(!signed.only_expired());
     // From the future.
-    let before = verify_cleartext("InRelease", &early, &keys, std::slice::from_ref(&old), 1_577_900_000);
+    let before =
+        verify_cleartext("InRelease", &early, &keys, std::slice::from_ref(&old), 1_577_900_000);
     refused(before, "from the future");
     // The key was given a longer life afterwards, in another keyring file.
     gpg.run(&["--quick-set-expire", old.as_str(), "never"]);
