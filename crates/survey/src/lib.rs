@@ -9,6 +9,7 @@ mod dataset;
 mod diff;
 mod record;
 
+pub mod pacman;
 pub mod rpm;
 pub mod trust;
 
