@@ -13,6 +13,7 @@ mod kernel;
 mod lines;
 pub mod mask;
 mod os;
+mod redact;
 #[cfg(feature = "snapshot")]
 pub mod snapshot;
 mod tree;
