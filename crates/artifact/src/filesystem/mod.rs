@@ -11,7 +11,10 @@
 mod candidates;
 pub(crate) mod decode;
 mod ext4;
+mod fat;
+mod iso9660;
 mod paths;
+mod squashfs;
 mod xfs;
 
 use std::io;
@@ -147,13 +150,19 @@ enum Kind {
     Ext4,
     Xfs,
     Iso9660,
+    Squashfs,
+    Fat,
     /// Known, not read.
     Other(&'static str),
 }
 
 /// Magic numbers: offset, bytes, kind.
-const MAGICS: [(u64, &[u8], Kind); 9] = [
+const MAGICS: [(u64, &[u8], Kind); 13] = [
     (0, b"XFSB", Kind::Xfs),
+    (0, b"hsqs", Kind::Squashfs),
+    (3, b"NTFS    ", Kind::Other("NTFS")),
+    (3, b"EXFAT   ", Kind::Other("exFAT")),
+    (0, b"sqsh", Kind::Other("big-endian squashfs")),
     (1080, &[0x53, 0xef], Kind::Ext4),
     (0x8001, b"CD001", Kind::Iso9660),
     (0, b"LUKS\xba\xbe", Kind::Other("LUKS encryption")),
@@ -170,7 +179,12 @@ fn kind(source: &mut Source<'_>) -> Result<Option<Kind>, FsError> {
             return Ok(Some(kind));
         }
     }
-    Ok(None)
+    let mut boot = [0; 512];
+    if source.len() < 512 {
+        return Ok(None);
+    }
+    source.read_at(0, &mut boot)?;
+    Ok(fat::is_fat(&boot).then_some(Kind::Fat))
 }
 
 fn has(source: &mut Source<'_>, offset: u64, magic: &[u8]) -> Result<bool, FsError> {
@@ -204,7 +218,9 @@ pub fn probe<'a>(input: &'a mut dyn ReadSeek) -> Result<Option<Box<dyn FileSyste
     Ok(Some(match kind {
         Kind::Ext4 => Box::new(paths::Paths(ext4::Ext4::open(source)?)),
         Kind::Xfs => Box::new(paths::Paths(xfs::Xfs::open(source)?)),
-        Kind::Iso9660 => return Err(FsError::Unsupported("ISO 9660".to_owned())),
+        Kind::Iso9660 => Box::new(paths::Paths(iso9660::Iso::open(source)?)),
+        Kind::Squashfs => Box::new(paths::Paths(squashfs::Squashfs::open(source)?)),
+        Kind::Fat => Box::new(paths::Paths(fat::Fat::open(source)?)),
         Kind::Other(what) => return Err(FsError::Unsupported(what.to_owned())),
     }))
 }

@@ -322,13 +322,12 @@ pub(crate) fn mutate(image: &[u8], count: u64, hot: &[std::ops::Range<usize>]) {
     }
     let mut damaged = image.to_vec();
     // Places that hold something; changed zeros are mostly never looked at.
-    let mut places: Vec<usize> = hot.iter().cloned().flatten().collect();
+    let places: Vec<usize> = hot.iter().cloned().flatten().collect();
     let used: Vec<usize> = (0..image.len()).filter(|at| image[*at] != 0).collect();
     for round in 0..count {
         let random = noise(round + 77, 16);
         let number = u64::from_le_bytes(random[..8].try_into().unwrap());
-        let pool =
-            if round % 2 == 0 && !places.is_empty() { &mut places } else { &mut used.clone() };
+        let pool = if round % 2 == 0 && !places.is_empty() { &places } else { &used };
         let at = pool[usize::try_from(number % pool.len() as u64).unwrap()];
         let kept = damaged[at];
         damaged[at] = match round % 4 {

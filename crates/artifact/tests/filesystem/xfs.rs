@@ -215,7 +215,7 @@ fn damaged_images_are_errors() {
             .collect();
         let hot: Vec<_> = inodes.iter().map(|at| *at..at + 256).take(60).collect();
         mutate(&image, 800, &hot);
-        mutate(&image, 200, &[0..256]);
+        mutate(&image, 200, std::slice::from_ref(&(0..256)));
     }
 }
 
