@@ -33,8 +33,8 @@ fn assert_linked(package: &str, expected: &str) {
 fn kconfig() {
     assert_linked(
         "fastpath-kconfig",
-        "adler2 aho_corasick cfg_if crc32fast fastpath_kconfig flate2 memchr miniz_oxide proc_macro2 quote serde \
-         serde_core serde_derive simd_adler32 syn thiserror thiserror_impl unicode_ident",
+        "aho_corasick cfg_if crc32fast fastpath_kconfig flate2 memchr proc_macro2 quote serde \
+         serde_core serde_derive syn thiserror thiserror_impl unicode_ident zlib_rs",
     );
 }
 
@@ -47,10 +47,10 @@ fn knowledge() {
     );
 }
 
-const HOST: &str = "adler2 aho_corasick bitflags cfg_if crc32fast fastpath_host fastpath_kconfig fastpath_knowledge \
-                    flate2 linux_raw_sys memchr miniz_oxide proc_macro2 quote rpm_version rustix serde serde_core \
-                    serde_derive serde_spanned simd_adler32 syn thiserror thiserror_impl toml toml_datetime \
-                    toml_parser unicode_ident winnow";
+const HOST: &str = "aho_corasick bitflags cfg_if crc32fast fastpath_host fastpath_kconfig fastpath_knowledge \
+                    flate2 linux_raw_sys memchr proc_macro2 quote rpm_version rustix serde serde_core \
+                    serde_derive serde_spanned syn thiserror thiserror_impl toml toml_datetime \
+                    toml_parser unicode_ident winnow zlib_rs";
 
 #[test]
 fn host_without_snapshots() {

@@ -259,6 +259,64 @@ fn another_kernel_than_the_running_one_is_not_answered_with_a_reboot_into_the_ru
 }
 
 #[test]
+fn the_running_kernel_is_judged_by_its_own_witnesses_whichever_kernel_is_asked_about() {
+    let root = root("6.8.0-1-generic", "CONFIG_PCI_P2PDMA=y\n");
+    write(root.path(), "boot/vmlinuz-6.8.0-1-generic", b"");
+    write(root.path(), "boot/config-5.15.0-1-generic", b"# CONFIG_PCI_P2PDMA is not set\n");
+    // The file in /boot is stale: the kernel that runs was built without the option.
+    write(root.path(), "proc/config.gz", b"# CONFIG_PCI_P2PDMA is not set\n");
+    let (_, stdout, _) =
+        output(check(root.path()).args(["--kernel", "5.15.0-1-generic", "--format", "json"]));
+    let answer: serde_json::Value = serde_json::from_str(&stdout).expect("JSON");
+    assert_eq!(answer["kernel"]["installed"][0]["verdict"], "unsupported", "{stdout}");
+    assert!(!stdout.contains("has the option"), "{stdout}");
+}
+
+#[test]
+fn a_link_to_an_image_that_is_gone_is_no_installed_kernel() {
+    let root = root("5.15.0-194-generic", "# CONFIG_PCI_P2PDMA is not set\n");
+    write(root.path(), "etc/os-release", b"ID=ubuntu\nVERSION_ID=22.04\n");
+    write(root.path(), "boot/config-6.8.0-138-generic", b"CONFIG_PCI_P2PDMA=y\n");
+    std::os::unix::fs::symlink("/nowhere", root.path().join("boot/vmlinuz-6.8.0-138-generic"))
+        .expect("a link");
+    let (_, stdout, _) = output(&mut check(root.path()));
+    assert!(stdout.contains("ubuntu-22.04-hwe") && !stdout.contains("is installed"), "{stdout}");
+}
+
+#[test]
+fn a_container_gets_no_remedy_of_its_images_system() {
+    let root = root("6.1.0-53-amd64", "# CONFIG_PCI_P2PDMA is not set\n");
+    write(root.path(), "etc/os-release", b"ID=debian\nVERSION_ID=13\n");
+    write(root.path(), ".dockerenv", b"");
+    let (_, stdout, _) = output(&mut check(root.path()));
+    assert!(!stdout.contains("backports") && stdout.contains("ask on the host"), "{stdout}");
+}
+
+#[test]
+fn a_remedy_for_another_architecture_is_none() {
+    for (release, os) in [
+        ("5.14.0-687.49.1.el9_8.aarch64", "ID=rocky\nVERSION_ID=9.8\n"),
+        ("6.12.107+deb13-arm64", "ID=debian\nVERSION_ID=13\n"),
+    ] {
+        let root = root(release, "# CONFIG_PCI_P2PDMA is not set\n");
+        write(root.path(), "etc/os-release", os.as_bytes());
+        let (_, stdout, _) = output(&mut check(root.path()));
+        assert!(!stdout.contains("x86_64") && !stdout.contains("amd64"), "{stdout}");
+    }
+}
+
+#[test]
+fn an_endless_line_is_not_printed_whole() {
+    let config = format!("CONFIG_PCI_P2PDMA=y{}\n", "x".repeat(8 << 20));
+    let root = root("6.8.0-142-generic", &config);
+    for arguments in [&[][..], &["--format", "json"], &["-v"]] {
+        let (code, stdout, _) = output(check(root.path()).args(arguments));
+        assert_eq!(code, 2);
+        assert!(stdout.len() < 20_000, "{} bytes", stdout.len());
+    }
+}
+
+#[test]
 fn wsl2_is_no_place_for_the_fastpath_whatever_its_kernel_says() {
     let release = "6.12.20.1-microsoft-standard-WSL2";
     let root = root(release, &format!("CONFIG_PCI_P2PDMA=y\n{WHOLE}"));

@@ -180,7 +180,12 @@ fn read_limited(file: &OwnedFd, size: usize, want: &Want) -> Result<Vec<u8>, Rea
             return Err(ReadError::TooLarge(want.limit));
         }
         match &mut filtered {
-            Some(filtered) => filtered.push(&chunk[..count]),
+            Some(filtered) => {
+                filtered.push(&chunk[..count]);
+                if filtered.is_too_much() {
+                    return Err(ReadError::TooLarge(want.limit));
+                }
+            }
             None => whole.extend_from_slice(&chunk[..count]),
         }
     }

@@ -6,7 +6,7 @@ use fastpath_knowledge::{Release, compare};
 use serde::{Deserialize, Serialize};
 
 use crate::tree::{FileKind, ReadError, Tree};
-use crate::witness::{Witness, witnesses};
+use crate::witness::{Budget, Witness, witnesses};
 
 /// A kernel with an image on the host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -15,7 +15,7 @@ pub struct Installed {
     pub release: Release,
     /// Its image, as on the host.
     pub image: String,
-    /// What its configurations say; the running kernel's own files are not among them.
+    /// What its witnesses say.
     pub witnesses: Vec<Witness>,
 }
 
@@ -24,6 +24,30 @@ const IMAGES: [&str; 5] = ["vmlinuz-", "vmlinux-", "kernel-", "Image-", "bzImage
 
 /// What genkernel puts between the prefix and the release.
 const ARCHITECTURES: [&str; 3] = ["x86_64-", "aarch64-", "ppc64le-"];
+
+/// Ends of names that no kernel release has: backups, and files that belong to an image.
+const BACKUPS: [&str; 20] = [
+    ".old",
+    ".bak",
+    ".bkp",
+    ".orig",
+    ".save",
+    ".prev",
+    "~",
+    ".rpmsave",
+    ".rpmnew",
+    ".rpmorig",
+    ".dpkg-new",
+    ".dpkg-tmp",
+    ".dpkg-old",
+    ".dpkg-bak",
+    ".dpkg-dist",
+    ".sig",
+    ".signed",
+    ".unsigned",
+    ".hmac",
+    ".img",
+];
 
 /// More kernels than any host has; bounds the work on a hostile root.
 const MAX_KERNELS: usize = 128;
@@ -48,11 +72,16 @@ pub(crate) fn unlisted(tree: &dyn Tree) -> Vec<(String, String)> {
 fn images(tree: &dyn Tree) -> Vec<(Release, String)> {
     let mut images = BTreeMap::new();
     for entry in tree.list(BOOT).unwrap_or_default() {
-        if !matches!(entry.kind, FileKind::File | FileKind::Link) {
-            continue;
-        }
-        if let Some(release) = image_release(&entry.name) {
-            images.entry(release).or_insert_with(|| format!("/boot/{}", entry.name));
+        let Some(release) = image_release(&entry.name) else { continue };
+        let path = format!("{BOOT}/{}", entry.name);
+        // A link may lead to an image that is gone.
+        let there = match entry.kind {
+            FileKind::File => true,
+            FileKind::Link => tree.kind(&path).is_ok_and(|kind| kind == FileKind::File),
+            _ => false,
+        };
+        if there {
+            images.entry(release).or_insert(path);
         }
     }
     for modules in MODULES {
@@ -77,21 +106,28 @@ fn image_release(name: &str) -> Option<Release> {
     let rest = IMAGES.iter().find_map(|prefix| name.strip_prefix(prefix))?;
     let rest = rest.strip_prefix("genkernel-").unwrap_or(rest);
     let rest = ARCHITECTURES.iter().find_map(|one| rest.strip_prefix(one)).unwrap_or(rest);
-    let backup = [".old", ".bak", ".dpkg-new", ".dpkg-tmp", ".sig", ".signed"];
-    if rest.starts_with("0-rescue") || backup.iter().any(|suffix| rest.ends_with(suffix)) {
+    let backup = BACKUPS.iter().any(|suffix| rest.ends_with(suffix));
+    if rest.starts_with("0-rescue") || backup {
         return None;
     }
     Release::new(rest).filter(|release| release.major_minor().is_some())
 }
 
-/// Reads the configurations of every installed kernel.
-pub(crate) fn installed(tree: &dyn Tree) -> Vec<Installed> {
+/// Reads the configurations of every installed kernel. `known` is a kernel that was read already; the one that runs has
+/// witnesses of its own, whichever kernel was asked about.
+pub(crate) fn installed(
+    tree: &dyn Tree,
+    running: Option<&Release>,
+    known: Option<(&Release, &[Witness])>,
+    budget: &mut Budget,
+) -> Vec<Installed> {
+    let mut read = |release: &Release| match known {
+        Some((one, witnesses)) if one == release => witnesses.to_vec(),
+        _ => witnesses(tree, release, running == Some(release), budget),
+    };
     images(tree)
         .into_iter()
-        .map(|(release, image)| {
-            let witnesses = witnesses(tree, &release, false);
-            Installed { release, image, witnesses }
-        })
+        .map(|(release, image)| Installed { witnesses: read(&release), release, image })
         .collect()
 }
 

@@ -7,7 +7,7 @@ use crate::boot::{self, NextBoot};
 use crate::installed::{Installed, installed, other_configs, unlisted};
 use crate::os::{Environment, OsRelease};
 use crate::tree::{Tree, Want};
-use crate::witness::{Evidence, Witness, witnesses};
+use crate::witness::{Budget, Evidence, Witness, witnesses};
 
 /// The kernel a question is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,24 +59,26 @@ pub fn gather(tree: &dyn Tree, asked: &Asked) -> Facts {
         Asked::Running => running.clone(),
         Asked::Release(release) => Some(release.clone()),
     };
-    let installed = installed(tree);
+    let mut budget = Budget::default();
+    let found = release
+        .as_ref()
+        .map(|release| witnesses(tree, release, running.as_ref() == Some(release), &mut budget));
+    let witnesses = found.unwrap_or_default();
+    let known = release.as_ref().map(|release| (release, witnesses.as_slice()));
+    let installed = installed(tree, running.as_ref(), known, &mut budget);
     let releases: Vec<Release> = installed.iter().map(|kernel| kernel.release.clone()).collect();
-    let next_boot = boot::next_boot(tree, &os, environment, &releases);
     let kernel = KernelFacts {
-        witnesses: release
-            .as_ref()
-            .map(|release| witnesses(tree, release, running.as_ref() == Some(release)))
-            .unwrap_or_default(),
+        next_boot: boot::next_boot(tree, &os, environment, &releases),
         other_configs: release
             .as_ref()
             .map(|release| other_configs(tree, release))
             .unwrap_or_default(),
+        unlisted: unlisted(tree),
+        witnesses,
         release,
         running,
         running_source,
         installed,
-        unlisted: unlisted(tree),
-        next_boot,
     };
     Facts { os, environment, kernel }
 }

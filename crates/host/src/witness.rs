@@ -156,7 +156,7 @@ pub struct Witness {
 const CONFIG_LIMIT: usize = gzip::OUTPUT_LIMIT;
 
 /// `/proc/kallsyms` is 5 to 20 MB on real kernels.
-const KALLSYMS_LIMIT: usize = 256 << 20;
+const KALLSYMS_LIMIT: usize = 48 << 20;
 
 /// The symbols that only `p2pdma.c` defines.
 const SYMBOL_NAMES: [&[u8]; 2] = [b"pci_p2pdma_add_resource", b"pci_p2pdma_distance_many"];
@@ -231,11 +231,41 @@ impl Witness {
 ///
 /// Header versions: the build's `KERNELVERSION`, <https://docs.kernel.org/kbuild/kconfig.html>.
 pub fn config_witness(path: &str, kind: Kind, bytes: &[u8], release: Option<&Release>) -> Witness {
+    examine(path, kind, bytes, release).0
+}
+
+/// How much text of configurations is looked at for one host, in bytes: far more than 128 kernels have, and a second's
+/// work, whatever compressed files claim to be.
+pub(crate) struct Budget {
+    left: usize,
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self { left: 192 << 20 }
+    }
+}
+
+/// As [`config_witness`], with the length of the text that was looked at.
+fn examine(path: &str, kind: Kind, bytes: &[u8], release: Option<&Release>) -> (Witness, usize) {
+    let mut length = bytes.len();
+    let witness = config_witness_of(path, kind, bytes, release, &mut length);
+    (witness, length)
+}
+
+fn config_witness_of(
+    path: &str,
+    kind: Kind,
+    bytes: &[u8],
+    release: Option<&Release>,
+    length: &mut usize,
+) -> Witness {
     let fail =
         |state, detail: String| Witness { detail: Some(detail), ..Witness::new(path, kind, state) };
     let inflated;
     let text = if gzip::is_gzip(bytes) {
         inflated = gzip::inflate(bytes, gzip::OUTPUT_LIMIT);
+        *length = inflated.text.len();
         if let Err(error) = &inflated.end {
             let state = match error {
                 gzip::Error::Truncated { .. } => State::Truncated,
@@ -272,7 +302,7 @@ pub fn config_witness(path: &str, kind: Kind, bytes: &[u8], release: Option<&Rel
     let option = scan.get(Symbol::PciP2pdma);
     if option.lines > 0 {
         witness.line = Some(text.line_number(option.offset));
-        witness.text = Some(String::from_utf8_lossy(text.line_at(option.offset)).into_owned());
+        witness.text = Some(shown(text.line_at(option.offset)));
         (witness.lines, witness.differs) = (option.lines, option.differs);
     }
     witness.state = match option.value {
@@ -306,6 +336,13 @@ pub fn config_witness(path: &str, kind: Kind, bytes: &[u8], release: Option<&Rel
     witness
 }
 
+/// A line as it stands there, as far as a report shows it.
+fn shown(line: &[u8]) -> String {
+    const LONGEST: usize = 200;
+    let start = String::from_utf8_lossy(&line[..line.len().min(LONGEST)]).into_owned();
+    if line.len() > LONGEST { start + "..." } else { start }
+}
+
 fn companions(scan: &Scan) -> Vec<(String, Value)> {
     let companions = SYMBOLS.iter().filter(|&&symbol| symbol != Symbol::PciP2pdma);
     companions.map(|&symbol| (symbol.name().to_owned(), scan.get(symbol).value)).collect()
@@ -313,18 +350,33 @@ fn companions(scan: &Scan) -> Vec<(String, Value)> {
 
 /// Every place that may hold the configuration of the kernel `release`, in order of rank; the running kernel's own
 /// files only if `running`.
-pub(crate) fn witnesses(tree: &dyn Tree, release: &Release, running: bool) -> Vec<Witness> {
+pub(crate) fn witnesses(
+    tree: &dyn Tree,
+    release: &Release,
+    running: bool,
+    budget: &mut Budget,
+) -> Vec<Witness> {
     let mut seen: Vec<(FileId, usize)> = Vec::new();
     let mut found: Vec<Witness> = Vec::new();
     let mut read = |found: &mut Vec<Witness>, kind: Kind, path: &str| match tree.read(path, &CONFIG)
     {
+        Ok(_) if budget.left == 0 => {
+            let detail = "not read: the configurations on this host are too large together";
+            let state = State::Unreadable;
+            found.push(Witness {
+                detail: Some(detail.to_owned()),
+                ..Witness::new(path, kind, state)
+            });
+        }
         Ok(content) => {
             if let Some(&(_, first)) = seen.iter().find(|(id, _)| *id == content.id) {
                 found[first].also.push(path.to_owned());
                 return;
             }
             seen.push((content.id, found.len()));
-            found.push(config_witness(path, kind, &content.bytes, Some(release)));
+            let (witness, cost) = examine(path, kind, &content.bytes, Some(release));
+            budget.left = budget.left.saturating_sub(cost);
+            found.push(witness);
         }
         Err(error) => {
             let failed = Witness::failed(path, kind, error);
@@ -348,6 +400,10 @@ pub(crate) fn witnesses(tree: &dyn Tree, release: &Release, running: bool) -> Ve
     }
     for (kind, path) in config_paths(tree, release) {
         read(&mut found, kind, &path);
+    }
+    // It has no release in its name and never decides, so it is only shown beside the kernel that runs.
+    if running {
+        read(&mut found, Kind::SourceConfig, "/usr/src/linux/.config");
     }
     found
 }
@@ -373,7 +429,6 @@ fn config_paths(tree: &dyn Tree, release: &Release) -> Vec<(Kind, String)> {
         (Kind::BuildConfig, format!("/usr/src/linux-headers-{release}/.config")),
         (Kind::BuildConfig, format!("/usr/src/linux-{release}/.config")),
         (Kind::BuildConfig, format!("{nixos}/{release}/build/.config")),
-        (Kind::SourceConfig, "/usr/src/linux/.config".to_owned()),
     ]);
     paths
 }

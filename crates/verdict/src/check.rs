@@ -268,6 +268,8 @@ impl<'a> Case<'a> {
             .knowledge
             .remedies_for(release, verdict.as_str(), &self.os().id, &self.os().version)
             .filter(|remedy| installable || remedy.kind == RemedyKind::Fallback)
+            // In a container the system is the image's: it says nothing about the host whose kernel this is.
+            .filter(|remedy| !self.facts.environment.container || remedy.when.os.is_empty())
             .collect();
         // Staying slow is the last resort, after a site's own remedies too.
         remedies.sort_by_key(|remedy| remedy.kind == RemedyKind::Fallback);
@@ -292,6 +294,10 @@ impl<'a> Case<'a> {
         let family = self.release().and_then(|release| self.knowledge.family(release));
         let built_by = family.map_or("someone for themselves", |family| family.name.as_str());
         let system = if self.os().name.is_empty() { "unknown" } else { &self.os().name };
+        if self.facts.environment.container {
+            let text = "ask on the host: this is a container, and its files do not tell which system the host is";
+            return Hint::new(hints::NO_REMEDY, text, vec!["fastpath check".to_owned()]);
+        }
         let text = "no remedy is known for this kernel on this system";
         let detail = format!("Kernel built by {built_by}. System: {system}.");
         Hint { detail: Some(detail), ..Hint::new(hints::NO_REMEDY, text, Vec::new()) }
