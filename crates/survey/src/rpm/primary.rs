@@ -184,3 +184,46 @@ fn number(tag: &BytesStart<'_>, name: &str) -> Result<Option<u64>, String> {
         .map_err(|_| format!("{name}: expected a number, found `{}`", value.escape_debug()))?;
     Ok(Some(number))
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const SOUND: &str = r#"<?xml version="1.0"?>
+<metadata xmlns="c" xmlns:rpm="r" packages="1"><package type="rpm"><name>kernel-core</name>
+<arch>x86_64</arch><version epoch="0" ver="5.14.0" rel="1.el9"/>
+<checksum type="sha256" pkgid="YES">abababababababababababababababababababababababababababababababab</checksum>
+<summary>a &amp; b &#38; <![CDATA[c]]></summary><size package="9" installed="1"/>
+<location xml:base=".." href="a.rpm"/><format><rpm:header-range start="4" end="8"/></format>
+</package></metadata>"#;
+
+    #[test]
+    fn sound() {
+        let found = read(SOUND.as_bytes(), "kernel-core", "x86_64").unwrap();
+        assert_eq!(found.len(), 1);
+        assert_eq!((found[0].size, found[0].header_end), (9, Some(8)));
+        assert!(read(SOUND.as_bytes(), "kernel", "x86_64").unwrap().is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn damaged_documents_are_survived(
+            cut in 0..SOUND.len(),
+            changes in prop::collection::vec((0..SOUND.len(), any::<u8>()), 0..4),
+            noise in prop::collection::vec(any::<u8>(), 0..40),
+        ) {
+            let mut bytes = SOUND.as_bytes().to_vec();
+            for (at, value) in changes {
+                bytes[at] = value;
+            }
+            let _ = read(&bytes[..], "kernel-core", "x86_64");
+            bytes.truncate(cut);
+            prop_assert!(read(&bytes[..], "kernel-core", "x86_64").is_err());
+            bytes.extend(noise);
+            let _ = read(&bytes[..], "kernel-core", "x86_64");
+            let _ = super::super::repomd::read("u", &bytes[..]);
+        }
+    }
+}
