@@ -9,6 +9,8 @@ mod dataset;
 mod diff;
 mod record;
 
+pub mod apt;
+pub mod debian;
 pub mod pacman;
 pub mod rpm;
 pub mod trust;

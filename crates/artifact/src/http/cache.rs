@@ -146,6 +146,12 @@ impl Cache {
         Some(Cached { origin: Origin::Kept, ..entry.content })
     }
 
+    /// Drops what is kept of an address: it turned out not to be what it should.
+    pub fn forget(&self, url: &str) {
+        // If it stays, it is found wanting once more.
+        let _ = fs::remove_file(self.path(url));
+    }
+
     /// The content behind an address, at most `limit` bytes: what is kept, if the server says it is still so. A local file is
     /// read where it lies.
     ///

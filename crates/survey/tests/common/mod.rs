@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
+pub(crate) mod repository;
+
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -72,8 +74,8 @@ impl Gpg {
         self.run(&[options, &["--quick-generate-key", user, kind, usage, life]].concat());
         let list = self.run(&["--list-keys", "--with-colons", user]);
         let list = String::from_utf8(list).unwrap();
-        let line = list.lines().find(|line| line.starts_with("fpr:")).unwrap();
-        line.split(':').nth(9).unwrap().parse().unwrap()
+        let print = list.lines().find(|line| line.starts_with("fpr:")).unwrap();
+        print.split(':').nth(9).unwrap().parse().unwrap()
     }
 
     /// Writes public keys to a file.

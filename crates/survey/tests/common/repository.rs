@@ -1,0 +1,233 @@
+//! Repositories made with the tools that distributions make theirs with.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use fastpath_survey::trust::{Digest, DigestKind, Fingerprint};
+
+use super::{Gpg, have};
+
+/// A package that is to be in a suite.
+#[derive(Clone, Debug)]
+pub(crate) struct Deb {
+    name: String,
+    version: String,
+    depends: String,
+    files: Vec<(String, Vec<u8>)>,
+}
+
+impl Deb {
+    pub(crate) fn new(name: &str, version: &str) -> Self {
+        let (name, version) = (name.to_owned(), version.to_owned());
+        Self { name, version, depends: String::new(), files: Vec::new() }
+    }
+
+    pub(crate) fn depends(mut self, depends: &str) -> Self {
+        depends.clone_into(&mut self.depends);
+        self
+    }
+
+    /// A file of so many bytes that do not compress.
+    pub(crate) fn file(mut self, path: &str, size: usize) -> Self {
+        let mut state = 1_u32;
+        let noise = std::iter::repeat_with(|| {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            state.to_be_bytes()[0]
+        });
+        self.files.push((path.to_owned(), noise.take(size).collect()));
+        self
+    }
+
+    fn build(&self, pool: &Path) {
+        let work = tempfile::tempdir().unwrap();
+        let control = work.path().join("DEBIAN");
+        fs::create_dir(&control).unwrap();
+        let mut text = format!(
+            "Package: {}\nVersion: {}\nArchitecture: amd64\nMaintainer: T <t@t.invalid>\nDescription: test\n a second line: with a colon\n",
+            self.name, self.version
+        );
+        if !self.depends.is_empty() {
+            writeln!(text, "Depends: {}", self.depends).unwrap();
+        }
+        fs::write(control.join("control"), text).unwrap();
+        for (path, bytes) in &self.files {
+            let path = work.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, bytes).unwrap();
+        }
+        let name = format!("{}_{}_amd64.deb", self.name, self.version.replace(':', "%3a"));
+        let work = work.path().to_str().unwrap().to_owned();
+        run(
+            "dpkg-deb",
+            &[
+                "-Zxz",
+                "-z1",
+                "--root-owner-group",
+                "--build",
+                &work,
+                pool.join(name).to_str().unwrap(),
+            ],
+            pool,
+        );
+    }
+}
+
+fn run(tool: &str, arguments: &[&str], folder: &Path) -> Vec<u8> {
+    let output = Command::new(tool).args(arguments).current_dir(folder).output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{tool} {arguments:?}: {errors}");
+    output.stdout
+}
+
+/// How a suite is made.
+#[derive(Clone, Debug)]
+pub(crate) struct Making {
+    /// Fields of the signed file.
+    pub(crate) fields: BTreeMap<&'static str, String>,
+    /// Files under names that are their hashes.
+    pub(crate) by_hash: bool,
+    /// `InRelease`, and `Release` with `Release.gpg`.
+    pub(crate) inline: bool,
+    pub(crate) detached: bool,
+    /// Endings of the index.
+    pub(crate) endings: Vec<&'static str>,
+}
+
+impl Default for Making {
+    fn default() -> Self {
+        let (inline, by_hash) = (true, true);
+        let endings = vec!["", ".gz", ".xz"];
+        Self { fields: BTreeMap::new(), by_hash, inline, detached: true, endings }
+    }
+}
+
+/// A repository with a key of its own.
+pub(crate) struct Repository {
+    folder: tempfile::TempDir,
+    pub(crate) gpg: Gpg,
+    pub(crate) key: Fingerprint,
+}
+
+impl Repository {
+    /// An empty one; `Err` says which tool is missing.
+    pub(crate) fn new() -> Result<Self, String> {
+        for tool in ["gpg", "apt-ftparchive", "dpkg-deb", "xz"] {
+            if !have(tool) {
+                return Err(format!("{tool} is not installed"));
+            }
+        }
+        let gpg = Gpg::new();
+        let key = gpg.key("Repository <r@t.invalid>", "ed25519", "sign", "never");
+        Ok(Self { folder: tempfile::tempdir().unwrap(), gpg, key })
+    }
+
+    /// What a server serves.
+    pub(crate) fn root(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// The folder of the repository below that.
+    pub(crate) fn base(&self) -> PathBuf {
+        self.folder.path().join("debian")
+    }
+
+    pub(crate) fn keyring(&self) -> fastpath_survey::trust::Keyring {
+        let file = self.folder.path().join("key.gpg");
+        self.gpg.export(&file, &[self.key.as_str()]);
+        let mut keyring = fastpath_survey::trust::Keyring::default();
+        keyring.add(&file).unwrap();
+        keyring
+    }
+
+    pub(crate) fn suite(&self, name: &str, packages: &[Deb]) {
+        self.suite_made(name, packages, &Making::default());
+    }
+
+    pub(crate) fn suite_made(&self, name: &str, packages: &[Deb], making: &Making) {
+        let base = self.base();
+        let pool = format!("pool/{name}");
+        fs::create_dir_all(base.join(&pool)).unwrap();
+        for package in packages {
+            package.build(&base.join(&pool));
+        }
+        let index = run("apt-ftparchive", &["packages", &pool], &base);
+        self.index(name, &index, making);
+    }
+
+    /// A suite of an index that is given.
+    pub(crate) fn index(&self, name: &str, index: &[u8], making: &Making) {
+        let dists = self.base().join("dists").join(name);
+        let folder = dists.join("main/binary-amd64");
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("Packages"), index).unwrap();
+        run("xz", &["-k", "-f", "-1", "Packages"], &folder);
+        run("gzip", &["-k", "-f", "-n", "Packages"], &folder);
+        for ending in ["", ".gz", ".xz"] {
+            let file = folder.join(format!("Packages{ending}"));
+            if !making.endings.contains(&ending) {
+                fs::remove_file(file).unwrap();
+                continue;
+            }
+            if making.by_hash {
+                let bytes = fs::read(file).unwrap();
+                let hashed = folder.join("by-hash/SHA256");
+                fs::create_dir_all(&hashed).unwrap();
+                fs::write(hashed.join(Digest::of(DigestKind::Sha256, &bytes).hex()), bytes)
+                    .unwrap();
+            }
+        }
+        self.sign(name, making);
+    }
+
+    /// Writes and signs the file of the suite anew.
+    pub(crate) fn sign(&self, name: &str, making: &Making) {
+        let dists = self.base().join("dists").join(name);
+        for file in ["InRelease", "Release", "Release.gpg"] {
+            let _ = fs::remove_file(dists.join(file));
+        }
+        let mut fields = making.fields.clone();
+        fields.entry("Suite").or_insert_with(|| name.to_owned());
+        fields.entry("Codename").or_insert_with(|| name.to_owned());
+        if making.by_hash {
+            fields.entry("Acquire-By-Hash").or_insert_with(|| "yes".to_owned());
+        }
+        // `apt-ftparchive` only takes a duration for this one.
+        let until = fields.remove("Valid-Until");
+        let options: Vec<String> = fields
+            .iter()
+            .flat_map(|(field, value)| {
+                ["-o".to_owned(), format!("APT::FTPArchive::Release::{field}={value}")]
+            })
+            .collect();
+        let mut arguments: Vec<&str> = options.iter().map(String::as_str).collect();
+        arguments.extend(["release", "."]);
+        let mut release = run("apt-ftparchive", &arguments, &dists);
+        if let Some(until) = until {
+            release.splice(..0, format!("Valid-Until: {until}\n").into_bytes());
+        }
+        if making.inline {
+            let signed =
+                self.gpg.run_with(&["-u", self.key.as_str(), "--clearsign", "-o", "-"], &release);
+            fs::write(dists.join("InRelease"), signed).unwrap();
+        }
+        if making.detached {
+            let signature = self.gpg.run_with(
+                &["-u", self.key.as_str(), "--armor", "--detach-sign", "-o", "-"],
+                &release,
+            );
+            fs::write(dists.join("Release"), release).unwrap();
+            fs::write(dists.join("Release.gpg"), signature).unwrap();
+        }
+    }
+
+    /// Paths of a suite's index files below the served folder, the names that are hashes first.
+    pub(crate) fn index_paths(&self, name: &str, ending: &str) -> Vec<String> {
+        let below = format!("debian/dists/{name}/main/binary-amd64");
+        let bytes = fs::read(self.root().join(format!("{below}/Packages{ending}"))).unwrap();
+        let hash = Digest::of(DigestKind::Sha256, &bytes).hex();
+        vec![format!("{below}/by-hash/SHA256/{hash}"), format!("{below}/Packages{ending}")]
+    }
+}
