@@ -11,6 +11,7 @@
 
 mod advisory;
 mod explain;
+mod keys;
 mod knowledge;
 mod matrix;
 mod pattern;
@@ -20,6 +21,7 @@ mod version;
 
 pub use advisory::{Advisory, Condition, Effect, IommuGroupType, MapType, Needs, Origin};
 pub use explain::{Explanation, explanations};
+pub use keys::{PinnedKey, keys};
 pub use knowledge::{Error, Knowledge};
 pub use matrix::{Follow, Published, RepositoryFamily, Row, Signed, Source, Target};
 pub use pattern::Pattern;

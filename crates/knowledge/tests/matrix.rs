@@ -82,3 +82,30 @@ fn only_the_two_reported_kernels_of_the_matrix_are_blocked() {
         assert_eq!(blocked, matches!(target, "rhel-9.8" | "rhel-10.2"), "{target}");
     }
 }
+
+#[test]
+fn pinned_keys_are_fingerprints_and_reach_the_targets_that_sign() {
+    let keys = fastpath_knowledge::keys();
+    assert!(keys.len() > 20);
+    for key in &keys {
+        assert!([40, 64].contains(&key.fingerprint.len()), "{}", key.name);
+        assert!(key.fingerprint.bytes().all(|b| b.is_ascii_digit() || (b'A'..=b'F').contains(&b)));
+    }
+    let knowledge = knowledge();
+    for name in [
+        "debian-12",
+        "debian-sid",
+        "ubuntu-2404",
+        "oracle-9",
+        "rhel-9.8",
+        "rhel-8.10",
+        "sles-15.7-native",
+    ] {
+        let target = knowledge.target(name).expect(name);
+        assert!(keys.iter().any(|key| key.is_for(target)), "{name} has no key");
+    }
+    let rocky = knowledge.target("rhel-9.8").expect("rhel-9.8");
+    let others: Vec<_> =
+        keys.iter().filter(|key| key.is_for(rocky)).map(|key| key.distribution.as_str()).collect();
+    assert_eq!(others, ["rocky"], "and no other distribution's");
+}

@@ -7,7 +7,9 @@
 
 mod dataset;
 mod diff;
+mod read;
 mod record;
+mod resolved;
 
 pub mod apt;
 pub mod debian;
@@ -17,4 +19,6 @@ pub mod trust;
 
 pub use dataset::{Dataset, DatasetError, SCHEMA};
 pub use diff::{Change, Look, diff, flipped};
+pub use read::{PackageReading, ReadError, read};
 pub use record::{Record, Trust};
+pub use resolved::{Kind, Resolved};
