@@ -110,18 +110,21 @@ pub fn candidates(fs: &mut dyn FileSystem) -> Vec<Candidate> {
     let mut found = Vec::new();
     let mut seen = HashSet::new();
     let mut budget = MAX_DIRECTORIES;
-    for place in PLACES {
-        for directory in expand(fs, place, &mut budget) {
-            look(fs, &directory, &mut seen, &mut found);
+    let roots = fs.roots().to_vec();
+    for root in roots {
+        for place in PLACES {
+            for directory in expand(fs, root.trim_end_matches('/'), place, &mut budget) {
+                look(fs, &directory, &mut seen, &mut found);
+            }
         }
     }
     found.sort_by_key(|candidate: &Candidate| candidate.kind);
     found
 }
 
-/// The directories a pattern stands for.
-fn expand(fs: &mut dyn FileSystem, pattern: &str, budget: &mut usize) -> Vec<String> {
-    let mut found = vec![String::new()];
+/// The directories a pattern stands for below a root.
+fn expand(fs: &mut dyn FileSystem, root: &str, pattern: &str, budget: &mut usize) -> Vec<String> {
+    let mut found = vec![root.to_owned()];
     for part in pattern.split('/').filter(|part| !part.is_empty()) {
         let mut next = Vec::new();
         for directory in found {

@@ -8,6 +8,7 @@
 //! (an input here borrows another one: a file in an image in an image), or reads wrong data: `ext4-view` 1.0 gives
 //! stale bytes for preallocated extents and `xfs-core` 0.1 zeros beyond the first allocation group.
 
+mod btrfs;
 mod candidates;
 pub(crate) mod decode;
 mod ext4;
@@ -87,6 +88,10 @@ pub trait FileSystem {
     /// A [`FsError`].
     fn open(&mut self, path: &str) -> Result<Box<dyn ReadSeek + '_>, FsError>;
 
+    /// The directories each of which may be the root of a system, the likeliest first: `/`, but in btrfs the subvolumes
+    /// before it. Inside of each, absolute links lead into it again.
+    fn roots(&self) -> &[String];
+
     /// What is at a path, links followed.
     ///
     /// # Errors
@@ -152,12 +157,14 @@ enum Kind {
     Iso9660,
     Squashfs,
     Fat,
+    Btrfs,
     /// Known, not read.
     Other(&'static str),
 }
 
 /// Magic numbers: offset, bytes, kind.
-const MAGICS: [(u64, &[u8], Kind); 13] = [
+const MAGICS: [(u64, &[u8], Kind); 14] = [
+    (0x1_0040, b"_BHRfS_M", Kind::Btrfs),
     (0, b"XFSB", Kind::Xfs),
     (0, b"hsqs", Kind::Squashfs),
     (3, b"NTFS    ", Kind::Other("NTFS")),
@@ -216,11 +223,12 @@ pub fn probe<'a>(input: &'a mut dyn ReadSeek) -> Result<Option<Box<dyn FileSyste
     let mut source = Source::new(input)?;
     let Some(kind) = kind(&mut source)? else { return Ok(None) };
     Ok(Some(match kind {
-        Kind::Ext4 => Box::new(paths::Paths(ext4::Ext4::open(source)?)),
-        Kind::Xfs => Box::new(paths::Paths(xfs::Xfs::open(source)?)),
-        Kind::Iso9660 => Box::new(paths::Paths(iso9660::Iso::open(source)?)),
-        Kind::Squashfs => Box::new(paths::Paths(squashfs::Squashfs::open(source)?)),
-        Kind::Fat => Box::new(paths::Paths(fat::Fat::open(source)?)),
+        Kind::Ext4 => Box::new(paths::Paths::new(ext4::Ext4::open(source)?)?),
+        Kind::Xfs => Box::new(paths::Paths::new(xfs::Xfs::open(source)?)?),
+        Kind::Iso9660 => Box::new(paths::Paths::new(iso9660::Iso::open(source)?)?),
+        Kind::Squashfs => Box::new(paths::Paths::new(squashfs::Squashfs::open(source)?)?),
+        Kind::Btrfs => Box::new(paths::Paths::new(btrfs::Btrfs::open(source)?)?),
+        Kind::Fat => Box::new(paths::Paths::new(fat::Fat::open(source)?)?),
         Kind::Other(what) => return Err(FsError::Unsupported(what.to_owned())),
     }))
 }

@@ -46,6 +46,11 @@ pub(crate) trait Nodes {
     /// Fills `buf` from a file, within its size.
     fn read_at(&mut self, file: &Self::Node, offset: u64, buf: &mut [u8]) -> Result<(), FsError>;
 
+    /// Directories each of which may be the root of a system: absolute links inside of one lead into it again.
+    fn roots(&mut self) -> Result<Vec<String>, FsError> {
+        Ok(vec!["/".to_owned()])
+    }
+
     /// The node of a name in a directory.
     fn lookup(&mut self, directory: &Self::Node, name: &str) -> Result<Option<Self::Id>, FsError> {
         let mut found = None;
@@ -60,7 +65,10 @@ pub(crate) trait Nodes {
 }
 
 /// [`Nodes`] that can be asked for paths.
-pub(crate) struct Paths<T>(pub(crate) T);
+pub(crate) struct Paths<T> {
+    nodes: T,
+    roots: Vec<String>,
+}
 
 /// A node and the way to it from the root, links resolved.
 struct Place<T: Nodes> {
@@ -78,10 +86,31 @@ impl<T: Nodes> Place<T> {
 }
 
 impl<T: Nodes> Paths<T> {
+    pub(crate) fn new(mut nodes: T) -> Result<Self, FsError> {
+        let roots = nodes.roots()?;
+        Ok(Self { nodes, roots })
+    }
+
     /// Walks a path; the last component is followed if it is a link.
     fn find(&mut self, path: &str) -> Result<Place<T>, FsError> {
-        let root = self.0.root()?;
-        let mut place = Place::<T> { way: Vec::new(), node: root.clone() };
+        let mut place = Place { way: Vec::new(), node: self.nodes.root()? };
+        // The innermost root around the path.
+        let inside = |root: &&String| {
+            path.strip_prefix(root.as_str())
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        let root = self.roots.iter().filter(inside).max_by_key(|root| root.len());
+        let Some(root) = root.cloned().filter(|root| root != "/") else {
+            return self.walk(&place, path);
+        };
+        let rest = &path[root.len()..];
+        place = self.walk(&place, &root)?;
+        self.walk(&place, rest)
+    }
+
+    /// Walks a path from a place that is the root of all in it.
+    fn walk(&mut self, root: &Place<T>, path: &str) -> Result<Place<T>, FsError> {
+        let mut place = Place { way: root.way.clone(), node: root.node.clone() };
         // What is left to walk, the next component last.
         let mut left: Vec<String> = parts(path);
         let (mut links, mut walked) = (0, 0);
@@ -91,16 +120,20 @@ impl<T: Nodes> Paths<T> {
                 return Err(FsError::Missing);
             }
             if name == ".." {
-                place.way.pop();
-                place.node = place.way.last().map_or(&root, |(_, node)| node).clone();
+                if place.way.len() > root.way.len() {
+                    place.way.pop();
+                    let inner = place.way.len() > root.way.len();
+                    let above = place.way.last().filter(|_| inner);
+                    place.node = above.map_or(&root.node, |(_, node)| node).clone();
+                }
                 continue;
             }
-            if self.0.kind(&place.node) != EntryKind::Directory {
+            if self.nodes.kind(&place.node) != EntryKind::Directory {
                 return Err(FsError::Missing);
             }
-            let id = self.0.lookup(&place.node, &name)?.ok_or(FsError::Missing)?;
-            let node = self.0.node(id)?;
-            if self.0.kind(&node) != EntryKind::Link {
+            let id = self.nodes.lookup(&place.node, &name)?.ok_or(FsError::Missing)?;
+            let node = self.nodes.node(id)?;
+            if self.nodes.kind(&node) != EntryKind::Link {
                 place.way.push((name, node.clone()));
                 place.node = node;
                 continue;
@@ -109,10 +142,10 @@ impl<T: Nodes> Paths<T> {
             if links > MAX_LINKS {
                 return Err(FsError::Missing);
             }
-            let link = self.0.target(&node)?;
+            let link = self.nodes.target(&node)?;
             let link = String::from_utf8(link).map_err(|_| FsError::Missing)?;
             if link.starts_with('/') {
-                place = Place { way: Vec::new(), node: root.clone() };
+                place = Place { way: root.way.clone(), node: root.node.clone() };
             }
             left.extend(parts(&link));
         }
@@ -121,7 +154,7 @@ impl<T: Nodes> Paths<T> {
 
     fn file(&mut self, path: &str) -> Result<T::Node, FsError> {
         let node = self.find(path)?.node;
-        match self.0.kind(&node) {
+        match self.nodes.kind(&node) {
             EntryKind::File => Ok(node),
             _ => Err(FsError::Missing),
         }
@@ -135,17 +168,17 @@ fn parts(path: &str) -> Vec<String> {
 
 impl<T: Nodes> FileSystem for Paths<T> {
     fn name(&self) -> &'static str {
-        self.0.name()
+        self.nodes.name()
     }
 
     fn read_dir(&mut self, path: &str) -> Result<Vec<DirEntry>, FsError> {
         let node = self.find(path)?.node;
-        if self.0.kind(&node) != EntryKind::Directory {
+        if self.nodes.kind(&node) != EntryKind::Directory {
             return Err(FsError::Missing);
         }
         let mut found = Vec::new();
         let mut full = false;
-        self.0.scan(&node, &mut |name, id, kind| {
+        self.nodes.scan(&node, &mut |name, id, kind| {
             if let Ok(name) = std::str::from_utf8(name)
                 && !matches!(name, "" | "." | "..")
                 && !name.contains(['/', '\0'])
@@ -163,8 +196,8 @@ impl<T: Nodes> FileSystem for Paths<T> {
             let kind = if let Some(kind) = kind {
                 kind
             } else {
-                let node = self.0.node(id)?;
-                self.0.kind(&node)
+                let node = self.nodes.node(id)?;
+                self.nodes.kind(&node)
             };
             entries.push(DirEntry { name, kind });
         }
@@ -173,21 +206,25 @@ impl<T: Nodes> FileSystem for Paths<T> {
 
     fn read(&mut self, path: &str, limit: usize) -> Result<Vec<u8>, FsError> {
         let node = self.file(path)?;
-        let size = self.0.size(&node);
+        let size = self.nodes.size(&node);
         let len = usize::try_from(size).ok().filter(|size| *size <= limit);
         let mut data = vec![0; len.ok_or(FsError::TooLarge(size))?];
-        self.0.read_at(&node, 0, &mut data)?;
+        self.nodes.read_at(&node, 0, &mut data)?;
         Ok(data)
     }
 
     fn open(&mut self, path: &str) -> Result<Box<dyn ReadSeek + '_>, FsError> {
         let node = self.file(path)?;
-        Ok(Box::new(File { nodes: &mut self.0, node, position: 0 }))
+        Ok(Box::new(File { nodes: &mut self.nodes, node, position: 0 }))
+    }
+
+    fn roots(&self) -> &[String] {
+        &self.roots
     }
 
     fn stat(&mut self, path: &str) -> Result<Stat, FsError> {
         let place = self.find(path)?;
-        let (kind, size) = (self.0.kind(&place.node), self.0.size(&place.node));
+        let (kind, size) = (self.nodes.kind(&place.node), self.nodes.size(&place.node));
         Ok(Stat { path: place.path(), kind, size })
     }
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use fastpath_artifact::disk::{self, Qcow2, Volume, volumes};
 use fastpath_artifact::filesystem::{self, FsError};
-use tools::{compare, have, links, noise, sh, skipped, text, tree, try_sh};
+use tools::{compare, have, links, noise, scratch, sh, skipped, text, tree, try_sh};
 
 /// A guest's disk: text, noise, holes, zeros, an odd end.
 fn guest() -> Vec<u8> {
@@ -43,7 +43,7 @@ fn every_variant_of_qcow2_gives_the_guests_bytes() {
     if !have(&["qemu-img"]) {
         return;
     }
-    let dir = tempfile::tempdir().unwrap();
+    let dir = scratch();
     let guest = guest();
     fs::write(dir.path().join("raw"), &guest).unwrap();
     for options in [
@@ -73,7 +73,7 @@ fn what_a_qcow2_image_needs_and_is_not_read_is_refused() {
     if !have(&["qemu-img"]) {
         return;
     }
-    let dir = tempfile::tempdir().unwrap();
+    let dir = scratch();
     fs::write(dir.path().join("raw"), guest()).unwrap();
     for (command, what) in [
         ("qemu-img create -q -f qcow2 -b raw -F raw image", "backing file"),
@@ -108,7 +108,7 @@ fn a_sparse_giant_costs_nothing() {
     if !have(&["qemu-img"]) {
         return;
     }
-    let dir = tempfile::tempdir().unwrap();
+    let dir = scratch();
     sh(dir.path(), "qemu-img create -q -f qcow2 -o cluster_size=2M image 8191T");
     let mut file = File::open(dir.path().join("image")).unwrap();
     let mut disk = disk::open(&mut file).unwrap();
@@ -127,7 +127,7 @@ fn damaged_qcow2_images_are_errors() {
     if !have(&["qemu-img"]) {
         return;
     }
-    let dir = tempfile::tempdir().unwrap();
+    let dir = scratch();
     let mut guest = text(40_000);
     guest.resize(60_000, 3);
     fs::write(dir.path().join("raw"), guest).unwrap();
@@ -164,7 +164,7 @@ fn tables_that_name_themselves_are_refused() {
     if !have(&["qemu-img"]) {
         return;
     }
-    let dir = tempfile::tempdir().unwrap();
+    let dir = scratch();
     fs::write(dir.path().join("raw"), noise(1, 100_000)).unwrap();
     sh(dir.path(), "qemu-img convert -f raw -O qcow2 raw image");
     let image = fs::read(dir.path().join("image")).unwrap();
@@ -205,7 +205,7 @@ fn gpt_by_either_header() {
     if !have(&["sfdisk", "sgdisk"]) {
         return;
     }
-    let dir = tempfile::tempdir().unwrap();
+    let dir = scratch();
     let image = dir.path().join("image");
     sh(dir.path(), &format!("truncate -s 40M image; {PARTED} --label gpt image"));
     let expected = [
@@ -247,7 +247,7 @@ fn gpt_with_large_sectors() {
     if !have(&["sfdisk"]) {
         return;
     }
-    let dir = tempfile::tempdir().unwrap();
+    let dir = scratch();
     // Only a device says how large its sectors are.
     let script = format!(
         "truncate -s 64M image; dev=$(losetup -f --show -b 4096 image); trap 'losetup -d $dev' 0; \
@@ -267,7 +267,7 @@ fn mbr_with_logical_partitions() {
     if !have(&["sfdisk"]) {
         return;
     }
-    let dir = tempfile::tempdir().unwrap();
+    let dir = scratch();
     let image = dir.path().join("image");
     sh(
         dir.path(),
@@ -302,7 +302,7 @@ fn damaged_tables_are_errors() {
     if !have(&["sfdisk"]) {
         return;
     }
-    let dir = tempfile::tempdir().unwrap();
+    let dir = scratch();
     for label in ["gpt", "dos"] {
         sh(
             dir.path(),
@@ -329,7 +329,7 @@ fn a_file_system_inside_of_partitions_inside_of_qcow2() {
     if !have(&["sgdisk", "qemu-img", "mkfs.ext4"]) {
         return;
     }
-    let dir = tempfile::tempdir().unwrap();
+    let dir = scratch();
     let root = dir.path().join("root");
     tree(&root, 50);
     links(&root);

@@ -4,14 +4,16 @@ use std::fs;
 
 use fastpath_artifact::filesystem::{CandidateKind, FsError, candidates};
 
-use crate::tools::{Mount, compare, fragments, have, links, mutate, noise, sh, tree, try_sh, with};
+use crate::tools::{
+    Mount, compare, fragments, have, links, mutate, noise, scratch, sh, tree, try_sh, with,
+};
 
 #[test]
 fn every_file_of_every_variant_is_read() {
     if !have(&["mkfs.ext4"]) {
         return;
     }
-    let dir = tempfile::tempdir().unwrap();
+    let dir = scratch();
     let root = dir.path().join("root");
     tree(&root, 3000);
     links(&root);
@@ -45,7 +47,7 @@ fn what_the_kernel_wrote_is_read() {
         return;
     }
     for options in ["-t ext4", "-t ext4 -b 1024 -O inline_data", "-t ext3 -b 1024", "-t ext2"] {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = scratch();
         sh(dir.path(), &format!("truncate -s 300M image; mkfs.ext4 -q {options} image"));
         let Some(mount) = Mount::new(dir.path(), "image", "") else { return };
         tree(mount.path(), 4000);
@@ -75,7 +77,7 @@ fn a_file_system_that_was_not_unmounted_is_read_through_its_journal() {
         return;
     }
     for options in ["", "-O ^metadata_csum,^64bit", "-O ^64bit", "-O ^metadata_csum", "-b 1024"] {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = scratch();
         sh(dir.path(), &format!("truncate -s 200M image; mkfs.ext4 -q -t ext4 {options} image"));
         for mode in ["ordered", "journal"] {
             let Some(mount) = Mount::new(dir.path(), "image", &format!("data={mode}")) else {
@@ -108,7 +110,7 @@ fn candidates_come_in_order_and_once() {
     if !have(&["mkfs.ext4"]) {
         return;
     }
-    let dir = tempfile::tempdir().unwrap();
+    let dir = scratch();
     let root = dir.path().join("root");
     tree(&root, 1);
     links(&root);
@@ -169,7 +171,7 @@ fn damaged_images_are_errors() {
     if !have(&["mkfs.ext4"]) {
         return;
     }
-    let dir = tempfile::tempdir().unwrap();
+    let dir = scratch();
     for options in [
         "-t ext4 -O ^has_journal,inline_data -I 256",
         "-t ext4 -O ^has_journal,^metadata_csum",
@@ -185,7 +187,7 @@ fn a_superblock_that_lies_costs_nothing() {
     if !have(&["mkfs.ext4"]) {
         return;
     }
-    let dir = tempfile::tempdir().unwrap();
+    let dir = scratch();
     let image = small(dir.path(), "-t ext4 -O ^has_journal,^metadata_csum,64bit");
     for (at, value) in [
         (0x04, u32::MAX), // blocks

@@ -2,14 +2,14 @@
 
 use std::fs;
 
-use crate::tools::{compare, exercise, have, mutate, sh, text, tree, with};
+use crate::tools::{compare, exercise, have, mutate, scratch, sh, text, tree, with};
 
 #[test]
 fn every_file_of_every_width_is_read() {
     if !have(&["mkfs.vfat", "mcopy"]) {
         return;
     }
-    let dir = tempfile::tempdir().unwrap();
+    let dir = scratch();
     let root = dir.path().join("root");
     tree(&root, 300);
     fs::create_dir_all(root.join("EFI/Linux")).unwrap();
@@ -48,7 +48,7 @@ fn damaged_images_are_errors() {
     if !have(&["mkfs.vfat", "mcopy"]) {
         return;
     }
-    let dir = tempfile::tempdir().unwrap();
+    let dir = scratch();
     fs::create_dir_all(dir.path().join("root/loader/entries")).unwrap();
     fs::write(dir.path().join("root/loader/a long name of an entry.conf"), text(3000)).unwrap();
     fs::write(dir.path().join("root/vmlinuz-6.1.0"), text(30_000)).unwrap();
@@ -78,7 +78,7 @@ fn a_chain_that_comes_back_is_an_error() {
     if !have(&["mkfs.vfat", "mcopy"]) {
         return;
     }
-    let dir = tempfile::tempdir().unwrap();
+    let dir = scratch();
     fs::write(dir.path().join("file"), text(30_000)).unwrap();
     sh(
         dir.path(),

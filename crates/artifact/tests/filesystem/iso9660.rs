@@ -6,7 +6,7 @@ use std::path::Path;
 
 use fastpath_artifact::filesystem::{CandidateKind, FsError, candidates, probe};
 
-use crate::tools::{compare, exercise, have, links, mutate, sh, text, tree, with};
+use crate::tools::{compare, exercise, have, links, mutate, scratch, sh, text, tree, with};
 
 fn make(dir: &Path, options: &str) {
     sh(dir, &format!("rm -f image; xorriso -as mkisofs -quiet {options} -o image root >log 2>&1"));
@@ -17,7 +17,7 @@ fn rock_ridge_tells_everything() {
     if !have(&["xorriso"]) {
         return;
     }
-    let dir = tempfile::tempdir().unwrap();
+    let dir = scratch();
     let root = dir.path().join("root");
     tree(&root, 1500);
     links(&root);
@@ -36,7 +36,7 @@ fn directories_that_were_moved_are_found_in_their_place() {
     if !have(&["genisoimage"]) {
         return;
     }
-    let dir = tempfile::tempdir().unwrap();
+    let dir = scratch();
     let root = dir.path().join("root");
     tree(&root, 200);
     links(&root);
@@ -54,7 +54,7 @@ fn joliet_and_plain_names_are_read() {
     if !have(&["genisoimage", "xorriso"]) {
         return;
     }
-    let dir = tempfile::tempdir().unwrap();
+    let dir = scratch();
     let root = dir.path().join("root");
     fs::create_dir_all(root.join("casper/Ünïcode 漢字")).unwrap();
     fs::write(root.join("casper/Ünïcode 漢字/a rather long name.squashfs"), text(5000)).unwrap();
@@ -91,7 +91,7 @@ fn a_squashfs_on_an_iso_is_a_candidate_and_can_be_opened() {
     if !have(&["xorriso", "mksquashfs"]) {
         return;
     }
-    let dir = tempfile::tempdir().unwrap();
+    let dir = scratch();
     let inner = dir.path().join("inner");
     tree(&inner, 20);
     links(&inner);
@@ -116,7 +116,7 @@ fn files_that_are_compressed_are_refused() {
     if !have(&["xorriso"]) {
         return;
     }
-    let dir = tempfile::tempdir().unwrap();
+    let dir = scratch();
     fs::create_dir_all(dir.path().join("root")).unwrap();
     fs::write(dir.path().join("root/file"), text(100_000)).unwrap();
     sh(dir.path(), "xorriso -outdev image -map root / -set_filter_r --zisofs / -- >log 2>&1");
@@ -130,7 +130,7 @@ fn damaged_images_are_errors() {
     if !have(&["xorriso"]) {
         return;
     }
-    let dir = tempfile::tempdir().unwrap();
+    let dir = scratch();
     let root = dir.path().join("root");
     fs::create_dir_all(root.join("live/sub")).unwrap();
     fs::write(root.join("live/vmlinuz-6.1.0"), text(9_000)).unwrap();
@@ -158,7 +158,7 @@ fn a_record_that_is_continued_by_itself_is_an_error() {
     if !have(&["xorriso"]) {
         return;
     }
-    let dir = tempfile::tempdir().unwrap();
+    let dir = scratch();
     fs::create_dir_all(dir.path().join("root")).unwrap();
     fs::write(dir.path().join("root").join("n".repeat(250)), "x").unwrap();
     make(dir.path(), "-R");

@@ -1,5 +1,6 @@
 //! File systems made by their own tools, compared byte by byte.
 
+mod btrfs;
 mod ext4;
 mod fat;
 mod iso9660;

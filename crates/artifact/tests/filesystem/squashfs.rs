@@ -3,7 +3,7 @@
 use std::fs;
 
 use crate::tools::{
-    compare, exercise, fragments, have, links, mutate, skipped, text, tree, try_sh, with,
+    compare, exercise, fragments, have, links, mutate, scratch, skipped, text, tree, try_sh, with,
 };
 
 #[test]
@@ -11,7 +11,7 @@ fn every_file_of_every_compressor_is_read() {
     if !have(&["mksquashfs"]) {
         return;
     }
-    let dir = tempfile::tempdir().unwrap();
+    let dir = scratch();
     let root = dir.path().join("root");
     tree(&root, 2000);
     links(&root);
@@ -48,7 +48,7 @@ fn damaged_images_are_errors() {
     if !have(&["mksquashfs"]) {
         return;
     }
-    let dir = tempfile::tempdir().unwrap();
+    let dir = scratch();
     let root = dir.path().join("root");
     fs::create_dir_all(root.join("boot/empty")).unwrap();
     fs::write(root.join("boot/config-6.1.0"), text(9_000)).unwrap();

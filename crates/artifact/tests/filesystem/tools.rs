@@ -30,6 +30,15 @@ pub(crate) fn skipped(why: &str) {
     eprintln!("skipped, because {why}");
 }
 
+/// A directory for images: in memory if there is enough, as what is written to a mounted one is synced often.
+pub(crate) fn scratch() -> tempfile::TempDir {
+    let enough = "test $(df --output=avail /dev/shm | tail -1) -gt 3000000 -a -w /dev/shm";
+    if try_sh(Path::new("/"), enough) {
+        return tempfile::tempdir_in("/dev/shm").unwrap();
+    }
+    tempfile::tempdir().unwrap()
+}
+
 /// Runs a shell command in a directory; its output is shown if it fails.
 pub(crate) fn sh(dir: &Path, script: &str) {
     let output = shell(dir, script).output().unwrap();
@@ -158,7 +167,7 @@ pub(crate) fn fragments(root: &Path) {
     // Two files that grow in turns, and one of the blocks freed between others.
     let (one, two) =
         (File::create(root.join("turns-1")).unwrap(), File::create(root.join("turns-2")).unwrap());
-    for step in 0..400_u64 {
+    for step in 0..200_u64 {
         one.write_all_at(&noise(step, 4096), step * 4096).unwrap();
         one.sync_data().unwrap();
         two.write_all_at(&noise(step + 1000, 4096), step * 8192).unwrap();

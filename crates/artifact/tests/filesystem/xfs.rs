@@ -6,8 +6,8 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use crate::tools::{
-    Mount, compare, exercise, fragments, have, links, mutate, noise, sh, skipped, text, tree,
-    try_sh, with,
+    Mount, compare, exercise, fragments, have, links, mutate, noise, scratch, sh, skipped, text,
+    tree, try_sh, with,
 };
 
 /// Variants of the format; groups are no power of two large, so that a packed block number is no plain one.
@@ -38,7 +38,7 @@ fn every_file_of_every_variant_is_read() {
         return;
     }
     for (options, size) in VARIANTS {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = scratch();
         let Some(mount) = made(dir.path(), options, size) else { continue };
         tree(mount.path(), 5000);
         links(mount.path());
@@ -84,7 +84,7 @@ fn a_file_in_many_pieces_is_read_through_its_tree() {
     if !have(&["mkfs.xfs", "mount"]) {
         return;
     }
-    let dir = tempfile::tempdir().unwrap();
+    let dir = scratch();
     let Some(mount) = made(dir.path(), "-b size=1024", "400M") else { return };
     // Every second block: nothing can be put together. 6000 extents need a tree of two levels of 1 KiB nodes.
     let file = File::create(mount.path().join("holes")).unwrap();
@@ -138,7 +138,7 @@ fn what_mkfs_itself_wrote_is_read() {
         "-m crc=0 -n size=8192 -d agcount=5",
         "-d agcount=5",
     ] {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = scratch();
         let root = dir.path().join("root");
         tree(&root, 3000);
         // No spaces in this language.
@@ -207,7 +207,7 @@ fn damaged_images_are_errors() {
         return;
     }
     for options in ["", "-m crc=0"] {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = scratch();
         let Some(image) = small(dir.path(), options) else { continue };
         let inodes: Vec<_> = (0..image.len() - 512)
             .step_by(256)
@@ -224,7 +224,7 @@ fn a_superblock_that_lies_costs_nothing() {
     if !have(&["mkfs.xfs"]) {
         return;
     }
-    let dir = tempfile::tempdir().unwrap();
+    let dir = scratch();
     let Some(image) = small(dir.path(), "-m crc=0") else { return };
     for at in (4..256).step_by(4) {
         for value in [0, 1, 0x7fff_ffff, u32::MAX] {
