@@ -33,7 +33,7 @@ fn assert_linked(package: &str, expected: &str) {
 fn kconfig() {
     assert_linked(
         "fastpath-kconfig",
-        "aho_corasick cfg_if crc32fast fastpath_kconfig flate2 memchr proc_macro2 quote serde \
+        "aho_corasick fastpath_kconfig flate2 memchr proc_macro2 quote serde \
          serde_core serde_derive syn thiserror thiserror_impl unicode_ident zlib_rs",
     );
 }
@@ -47,7 +47,7 @@ fn knowledge() {
     );
 }
 
-const HOST: &str = "aho_corasick bitflags cfg_if crc32fast fastpath_host fastpath_kconfig fastpath_knowledge \
+const HOST: &str = "aho_corasick bitflags fastpath_host fastpath_kconfig fastpath_knowledge \
                     flate2 linux_raw_sys memchr proc_macro2 quote rpm_version rustix serde serde_core \
                     serde_derive serde_spanned syn thiserror thiserror_impl toml toml_datetime \
                     toml_parser unicode_ident winnow zlib_rs";

@@ -38,6 +38,8 @@ pub enum Command {
     Snapshot(SnapshotArgs),
     /// Show the support matrix of distributions' default kernels
     Matrix(MatrixArgs),
+    /// Rebuild the support matrix from distributions' own repositories
+    Survey(SurveyArgs),
     /// Explain a finding, reason, advisory or remedy by its id
     Explain(ExplainArgs),
     /// Print a completion script for a shell
@@ -183,6 +185,59 @@ pub struct MatrixArgs {
     #[arg(long, value_enum, default_value_t = MatrixFormat::Text)]
     pub format: MatrixFormat,
     /// Print nothing; with `--target` the exit code tells
+    #[arg(short, long)]
+    pub quiet: bool,
+}
+
+/// `fastpath survey`.
+#[derive(Debug, ClapArgs)]
+#[command(
+    after_help = "Indexes are verified against keys pinned by fingerprint; the keys themselves come from the machine's \
+                  keyrings (Debian's packages debian-archive-keyring, ubuntu-keyring and distribution-gpg-keys hold them).\n\n\
+                  Examples:\n  fastpath survey debian-12 debian-13 debian-13-backports\n  fastpath survey --flavour hwe,backports\n  \
+                  fastpath survey --diff published\n  fastpath survey --mirror rhel-9.8=file:///srv/rocky/9/BaseOS/x86_64/os/ rhel-9.8"
+)]
+pub struct SurveyArgs {
+    /// Targets by published name or catalogue id; all of the catalogue if none is given
+    #[arg(value_name = "TARGET")]
+    pub targets: Vec<String>,
+    /// Only targets of these flavours: default, hwe, backports, cloud, rt, lowlatency, uek, rhck
+    #[arg(long, value_name = "FLAVOUR", value_delimiter = ',')]
+    pub flavour: Vec<String>,
+    /// Read every kernel in the repositories, not only the default one
+    #[arg(long)]
+    pub all_kernels: bool,
+    /// Show what changed between two runs, the last two if none is named; `published` stands for the published rows
+    #[arg(long, value_name = "RUN", num_args = 0..=2, conflicts_with_all = ["targets", "all_kernels", "flavour"])]
+    pub diff: Option<Vec<String>>,
+    /// The data set to add to [default: $XDG_DATA_HOME/fastpath/survey.jsonl]
+    #[arg(long, value_name = "FILE")]
+    pub data: Option<PathBuf>,
+    /// A keyring file or folder besides the system's
+    #[arg(long, value_name = "PATH")]
+    pub keyring: Vec<PathBuf>,
+    /// Read a target from this repository
+    #[arg(long, value_name = "ID=URL")]
+    pub mirror: Vec<String>,
+    /// Accept indexes and keys past their end; their rows are marked `stale`
+    #[arg(long)]
+    pub allow_stale: bool,
+    /// Read packages whole and check their digests
+    #[arg(long)]
+    pub verify: bool,
+    /// Answer from the cache, without network
+    #[arg(long)]
+    pub offline: bool,
+    /// Certificates to trust instead of the system's
+    #[arg(long, value_name = "FILE")]
+    pub ca_file: Option<PathBuf>,
+    /// What is known.
+    #[command(flatten)]
+    pub knowledge: KnowledgeArgs,
+    /// How to print the rows; JSON is one object per line
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub format: Format,
+    /// Print nothing; the exit code tells
     #[arg(short, long)]
     pub quiet: bool,
 }

@@ -19,9 +19,16 @@ impl fmt::Display for Hinted {
 
 impl std::error::Error for Hinted {}
 
-/// Prints an error and its causes on one line, and its hint on the next. A cause that the line already ends with is not
-/// said twice.
+/// Prints an error and its causes on one line, and its hint on the next.
 pub(crate) fn print(error: &anyhow::Error) {
+    crate::output::note(&format!("error: {}", line(error)));
+    if let Some(hinted) = error.downcast_ref::<Hinted>() {
+        crate::output::note(&format!("hint: {}", hinted.hint));
+    }
+}
+
+/// An error and its causes on one line. A cause that the line already ends with is not said twice.
+pub(crate) fn line(error: &anyhow::Error) -> String {
     let mut line = error.to_string();
     for cause in error.chain().skip(1).map(ToString::to_string) {
         if !line.ends_with(&cause) {
@@ -29,8 +36,5 @@ pub(crate) fn print(error: &anyhow::Error) {
             line.push_str(&cause);
         }
     }
-    crate::output::note(&format!("error: {line}"));
-    if let Some(hinted) = error.downcast_ref::<Hinted>() {
-        crate::output::note(&format!("hint: {}", hinted.hint));
-    }
+    line
 }

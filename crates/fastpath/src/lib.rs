@@ -35,6 +35,7 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
         Command::Inspect(args) => commands::inspect::run(args),
         Command::Snapshot(args) => commands::snapshot::run(args),
         Command::Matrix(args) => commands::matrix::run(args),
+        Command::Survey(args) => commands::survey::run(args),
         Command::Explain(args) => commands::explain::run(args),
         Command::Completions(args) => commands::completions::run(args),
     };

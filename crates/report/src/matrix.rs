@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use fastpath_knowledge::Effect;
-use fastpath_verdict::{MatrixRow, Verdict};
+use fastpath_knowledge::{Effect, Knowledge};
+use fastpath_verdict::{MatrixRow, Surveyed, Verdict, judge_release};
 
 use crate::json::{self, MatrixReport, MatrixRowReport};
 use crate::style::{
@@ -48,6 +48,39 @@ pub fn matrix_text(rows: &[MatrixRow<'_>]) -> String {
         let _ = writeln!(out, "{}", styled(DIM, &format!("source: {source}")));
     }
     out
+}
+
+/// The rows of one survey as a table, with how far each can be trusted.
+pub fn survey_text(surveyed: &[Surveyed], knowledge: &Knowledge) -> String {
+    let head = ["TARGET", "SYSTEM", "KERNEL", "P2PDMA", "VERDICT", "TRUST", "ADVISORIES"];
+    let cells = surveyed.iter().map(|one| {
+        let verdict = judge_release(&one.kernel, one.p2pdma, knowledge);
+        let relevant = |_: &&fastpath_knowledge::Advisory| verdict != Verdict::Unsupported;
+        let advisories =
+            knowledge.advisories.iter().filter(|advisory| advisory.matches(&one.kernel));
+        let ids: Vec<&str> =
+            advisories.filter(relevant).map(|advisory| advisory.id.as_str()).collect();
+        vec![
+            one.target.clone(),
+            clean(&one.os),
+            one.kernel.to_string(),
+            yes_no(one.p2pdma).to_owned(),
+            verdict.as_str().to_owned(),
+            one.provenance
+                .reading
+                .as_ref()
+                .map(|reading| reading.trust.clone())
+                .unwrap_or_default(),
+            ids.join(", "),
+        ]
+    });
+    let cells: Vec<Vec<String>> =
+        std::iter::once(head.map(str::to_owned).to_vec()).chain(cells).collect();
+    table(&cells, 0, |row, column, cell| match (row, column) {
+        (0, _) => DIM,
+        (_, 4) => verdict_cell(cell),
+        _ => anstyle::Style::new(),
+    })
 }
 
 /// Where the rows come from, each place once.

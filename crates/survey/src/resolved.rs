@@ -73,3 +73,21 @@ impl From<pacman::Package> for Resolved {
         }
     }
 }
+
+impl From<crate::debian::Resolved> for Resolved {
+    fn from(package: crate::debian::Resolved) -> Self {
+        Self {
+            package: package.package,
+            version: package.version,
+            repository: format!("{} {}", package.repository, package.suite),
+            url: package.url,
+            size: package.size,
+            hash: package.digest.to_string(),
+            trust: match package.standing {
+                crate::debian::Standing::Signed => Trust::Partial,
+                crate::debian::Standing::Stale(_) => Trust::Stale,
+            },
+            kind: Kind::Deb(package.digest),
+        }
+    }
+}

@@ -7,3 +7,4 @@ pub(crate) mod inspect;
 pub(crate) mod kernels;
 pub(crate) mod matrix;
 pub(crate) mod snapshot;
+pub(crate) mod survey;
