@@ -31,6 +31,7 @@ complete -c fastpath -n "__fish_fastpath_needs_command" -f -a "kernels" -d 'List
 complete -c fastpath -n "__fish_fastpath_needs_command" -f -a "inspect" -d 'Judge the kernels inside files and URLs: configurations, packages, kernel and disk images'
 complete -c fastpath -n "__fish_fastpath_needs_command" -f -a "snapshot" -d 'Write the facts the verdict uses into an archive, for `check --snapshot` elsewhere'
 complete -c fastpath -n "__fish_fastpath_needs_command" -f -a "matrix" -d 'Show the support matrix of distributions\' default kernels'
+complete -c fastpath -n "__fish_fastpath_needs_command" -f -a "survey" -d 'Rebuild the support matrix from distributions\' own repositories'
 complete -c fastpath -n "__fish_fastpath_needs_command" -f -a "explain" -d 'Explain a finding, reason, advisory or remedy by its id'
 complete -c fastpath -n "__fish_fastpath_needs_command" -f -a "completions" -d 'Print a completion script for a shell'
 complete -c fastpath -n "__fish_fastpath_using_subcommand check" -l root -d 'Read the host in this directory instead of `/`; links resolve inside it' -r -F
@@ -73,6 +74,21 @@ json\t'For programs'"
 complete -c fastpath -n "__fish_fastpath_using_subcommand matrix" -l published -d 'Show the published rows only, whatever a survey has found'
 complete -c fastpath -n "__fish_fastpath_using_subcommand matrix" -s q -l quiet -d 'Print nothing; with `--target` the exit code tells'
 complete -c fastpath -n "__fish_fastpath_using_subcommand matrix" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c fastpath -n "__fish_fastpath_using_subcommand survey" -l flavour -d 'Only targets of these flavours: default, hwe, backports, cloud, rt, lowlatency, uek, rhck' -r
+complete -c fastpath -n "__fish_fastpath_using_subcommand survey" -l diff -d 'Show what changed between two runs, the last two if none is named; `published` stands for the published rows' -r
+complete -c fastpath -n "__fish_fastpath_using_subcommand survey" -l data -d 'The data set to add to [default: $XDG_DATA_HOME/fastpath/survey.jsonl]' -r -F
+complete -c fastpath -n "__fish_fastpath_using_subcommand survey" -l keyring -d 'A keyring file or folder besides the system\'s' -r -F
+complete -c fastpath -n "__fish_fastpath_using_subcommand survey" -l mirror -d 'Read a target from this repository' -r
+complete -c fastpath -n "__fish_fastpath_using_subcommand survey" -l ca-file -d 'Certificates to trust instead of the system\'s' -r -F
+complete -c fastpath -n "__fish_fastpath_using_subcommand survey" -l knowledge -d 'Add advisories and remedies from a TOML file; it can never remove a block' -r -F
+complete -c fastpath -n "__fish_fastpath_using_subcommand survey" -l format -d 'How to print the rows; JSON is one object per line' -r -f -a "text\t'For people'
+json\t'For programs'"
+complete -c fastpath -n "__fish_fastpath_using_subcommand survey" -l all-kernels -d 'Read every kernel in the repositories, not only the default one'
+complete -c fastpath -n "__fish_fastpath_using_subcommand survey" -l allow-stale -d 'Accept indexes and keys past their end; their rows are marked `stale`'
+complete -c fastpath -n "__fish_fastpath_using_subcommand survey" -l verify -d 'Read packages whole and check their digests'
+complete -c fastpath -n "__fish_fastpath_using_subcommand survey" -l offline -d 'Answer from the cache, without network'
+complete -c fastpath -n "__fish_fastpath_using_subcommand survey" -s q -l quiet -d 'Print nothing; the exit code tells'
+complete -c fastpath -n "__fish_fastpath_using_subcommand survey" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c fastpath -n "__fish_fastpath_using_subcommand explain" -l knowledge -d 'Add advisories and remedies from a TOML file; it can never remove a block' -r -F
 complete -c fastpath -n "__fish_fastpath_using_subcommand explain" -s h -l help -d 'Print help'
 complete -c fastpath -n "__fish_fastpath_using_subcommand completions" -s h -l help -d 'Print help'
