@@ -6,6 +6,7 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::io::{Read, SeekFrom};
 use std::path::Path;
 
+use fastpath_kconfig::{Defect, Text};
 use fastpath_knowledge::Release;
 
 use crate::container::{ar, cpio, rpm, tar};
@@ -135,7 +136,7 @@ impl Finder {
             summary: Summary::default(),
         };
         let named = names::release_of_file(name.rsplit('/').next().unwrap_or(name));
-        let hint = Hint { release: named, package: None, is_input: true };
+        let hint = Hint { kind: None, release: named, package: None, is_input: true };
         let result = search.visit(&place, &mut base, &hint);
         let stopped = matches!(result, Ok(Flow::Stop));
         if !stopped {
@@ -183,6 +184,8 @@ impl Package {
 /// What is known about a stream from outside.
 #[derive(Clone, Debug, Default)]
 struct Hint {
+    /// What a member is by its name.
+    kind: Option<Kind>,
     release: Option<Release>,
     package: Option<Package>,
     /// Whether it is the input itself, which is looked at whatever its name, and not a member.
@@ -248,10 +251,10 @@ impl Search<'_> {
         if text::is_text(head) {
             return self.text(place, &mut source, hint);
         }
-        if hint.is_input || hint.release.is_some() {
+        if hint.is_input || hint.kind == Some(Kind::Image) {
             return self.image(place, None, &mut source, hint);
         }
-        Ok(Flow::Next)
+        Self::unsound(place, hint, head)
     }
 
     fn unknown(place: &Place<'_>, is_empty: bool) -> Failure {
@@ -286,7 +289,19 @@ impl Search<'_> {
         if hint.is_input {
             return Err(Self::unknown(place, bytes.is_empty()));
         }
-        Ok(Flow::Next)
+        Self::unsound(place, hint, &bytes)
+    }
+
+    /// What is named after a kernel as its configuration has to be one, so a defect is worth a word.
+    fn unsound(place: &Place<'_>, hint: &Hint, bytes: &[u8]) -> Result<Flow, Failure> {
+        let named = hint.kind == Some(Kind::Config) && hint.release.is_some();
+        match Text::new(bytes).check() {
+            Err(defect) if named => {
+                let offset = if let Defect::Nul { offset } = defect { len_u64(offset) } else { 0 };
+                Err(place.damaged("configuration", offset, defect.to_string()))
+            }
+            _ => Ok(Flow::Next),
+        }
     }
 
     fn image(
@@ -494,7 +509,7 @@ impl Search<'_> {
             let package = package
                 .clone()
                 .map(|release| Package { release: Some(release), base: String::new() });
-            let inside = Hint { release: None, package, is_input: false };
+            let inside = Hint { package, ..Hint::default() };
             if entry.name.starts_with("data.tar") {
                 match self.member(place, "ar", source, range, &inside)? {
                     Flow::Next => {}
@@ -551,7 +566,7 @@ impl Search<'_> {
         source: &mut dyn Source,
         hint: &Hint,
     ) -> Result<Flow, Failure> {
-        let mut inside = Hint { release: None, package: hint.package.clone(), is_input: false };
+        let mut inside = Hint { package: hint.package.clone(), ..Hint::default() };
         let mut own_package = false;
         let mut reader = tar::Reader::default();
         while let Some(entry) = reader.next(source, place)? {
@@ -574,7 +589,7 @@ impl Search<'_> {
                 Self::leave_out(place, "tar", source, range)?;
                 continue;
             };
-            inside.release = candidate.release;
+            (inside.kind, inside.release) = (Some(candidate.kind), candidate.release);
             match self.member(place, "tar", source, (&path, range.0, range.1), &inside)? {
                 Flow::Next => {}
                 Flow::PackageDone if own_package => return Ok(Flow::Next),
@@ -591,7 +606,7 @@ impl Search<'_> {
         hint: &Hint,
         files: &[cpio::File],
     ) -> Result<Flow, Failure> {
-        let mut inside = Hint { release: None, package: hint.package.clone(), is_input: false };
+        let mut inside = Hint { package: hint.package.clone(), ..Hint::default() };
         let mut reader = cpio::Reader::default();
         while let Some(entry) = reader.next(source, place, files)? {
             self.shared.member(place)?;
@@ -605,7 +620,7 @@ impl Search<'_> {
                 Self::leave_out(place, "cpio", source, (entry.offset, entry.size))?;
                 continue;
             };
-            inside.release = candidate.release;
+            (inside.kind, inside.release) = (Some(candidate.kind), candidate.release);
             let range = (path.as_str(), entry.offset, entry.size);
             match self.member(place, "cpio", source, range, &inside)? {
                 Flow::Next => {}
@@ -628,7 +643,7 @@ impl Search<'_> {
             )),
             base: header.version.clone(),
         });
-        let hint = Hint { release: None, package, is_input: false };
+        let hint = Hint { package, ..Hint::default() };
         let inner = place.unpacked();
         let mut payload = Peeked::new(source, HEAD).map_err(|error| place.failure(error))?;
         let flow = match Compression::sniff(payload.head()) {

@@ -107,17 +107,33 @@ pub(crate) fn search(
         }
         Some(Kind::Pe) => search.unified(source),
         Some(Kind::Elf | Kind::Flat) | None => {
-            let mut charge = Charge::new(shared);
-            let mut raw = Some(Vec::new());
+            let mut raw = Raw::new(shared);
             let mut image = Image::default();
-            search.scan(source, &mut image, raw.as_mut(), Some(&mut charge), u64::MAX)?;
-            if image.is_kernel() {
-                return Ok(Some(image));
-            }
-            match raw {
-                Some(raw) if raw.len() <= MAX_RAW => search.tries(&raw),
-                _ => Ok(None),
-            }
+            search.scan(source, &mut image, Some(&mut raw), u64::MAX)?;
+            search.look_inside(image, raw.bytes.as_deref())
+        }
+    }
+}
+
+/// A copy of an image as it is, kept unless it gets too large.
+struct Raw<'s> {
+    bytes: Option<Vec<u8>>,
+    charge: Charge<'s>,
+}
+
+impl<'s> Raw<'s> {
+    const fn new(shared: &'s Shared) -> Self {
+        Self { bytes: Some(Vec::new()), charge: Charge::new(shared) }
+    }
+
+    fn add(&mut self, part: &[u8]) {
+        let Some(bytes) = &mut self.bytes else { return };
+        let len = bytes.len() + part.len();
+        if len > MAX_RAW || self.charge.set(len_u64(len)).is_err() {
+            self.bytes = None;
+            self.charge = Charge::new(self.charge.shared());
+        } else {
+            bytes.extend_from_slice(part);
         }
     }
 }
@@ -160,8 +176,8 @@ impl Search<'_> {
             _ => {
                 let mut image = Image::default();
                 let mut rest = raw;
-                self.scan(&mut rest, &mut image, None, None, u64::MAX)?;
-                return if image.is_kernel() { Ok(Some(image)) } else { self.tries(raw) };
+                self.scan(&mut rest, &mut image, None, u64::MAX)?;
+                return self.look_inside(image, Some(raw));
             }
         };
         let version = bzimage_version(raw);
@@ -188,12 +204,25 @@ impl Search<'_> {
         }))
     }
 
+    /// Looks for a compressed kernel in an image that was searched as it is without finding a configuration.
+    fn look_inside(&self, image: Image, raw: Option<&[u8]>) -> Result<Option<Image>, Failure> {
+        if image.config.is_some() {
+            return Ok(Some(image));
+        }
+        // A banner can be seen through weak compression too, so it does not end the search.
+        let inside = match raw {
+            Some(raw) => self.tries(raw)?,
+            None => None,
+        };
+        Ok(inside.or_else(|| image.is_kernel().then_some(image)))
+    }
+
     /// Searches what a stream decompresses to.
     fn stream(&self, compression: Compression, bytes: &[u8]) -> Result<Image, Failure> {
         let mut bytes = bytes;
         let mut image = Image::default();
         let mut source = open(compression, Tail::Anything, &mut bytes, *self.place, self.shared)?;
-        self.scan(&mut source, &mut image, None, None, len_u64(self.shared.limits.image))?;
+        self.scan(&mut source, &mut image, None, len_u64(self.shared.limits.image))?;
         Ok(image)
     }
 
@@ -220,14 +249,12 @@ impl Search<'_> {
         Ok(None)
     }
 
-    /// Reads a decompressed image to its end or until everything wanted is found. `raw` gets a copy of it, up to a bit
-    /// more than [`MAX_RAW`].
+    /// Reads a decompressed image to its end or until everything wanted is found. `raw` gets a copy of it.
     fn scan(
         &self,
         source: &mut dyn Source,
         image: &mut Image,
-        mut raw: Option<&mut Vec<u8>>,
-        mut charge: Option<&mut Charge<'_>>,
+        mut raw: Option<&mut Raw<'_>>,
         limit: u64,
     ) -> Result<(), Failure> {
         const STEP: usize = 256 << 10;
@@ -247,16 +274,8 @@ impl Search<'_> {
             if total > limit {
                 return Err(self.place.too_much("bytes in a kernel image", limit));
             }
-            if let Some(raw) = raw.as_deref_mut()
-                && raw.len() <= MAX_RAW
-            {
-                raw.extend_from_slice(&buf[buf.len() - count..]);
-                if let Some(charge) = charge.as_deref_mut()
-                    && charge.set(len_u64(raw.len())).is_err()
-                {
-                    // Nothing more is kept; what is longer is not tried.
-                    raw.resize(MAX_RAW + 1, 0);
-                }
+            if let Some(raw) = raw.as_deref_mut() {
+                raw.add(&buf[buf.len() - count..]);
             }
             image.own_symbols |= symbols::OWN.iter().any(|name| is_string(&buf, name));
             if image.version.is_none() {

@@ -35,7 +35,7 @@ pub(crate) fn normalise(name: &str) -> Option<String> {
 pub(crate) fn candidate(path: &str) -> Option<Candidate> {
     let mut parts = path.rsplit('/');
     let whole = parts.next()?;
-    let parents: Vec<&str> = parts.take(4).collect();
+    let parents: Vec<&str> = parts.take(8).collect();
     let base = uncompressed(whole);
     let found = |kind, release| Some(Candidate { kind, release });
     let of_directory = || parents.first().and_then(|_| release_of_directory(&parents));
@@ -107,9 +107,12 @@ fn suffix<'n>(name: &'n str, stems: &[&str]) -> Option<&'n str> {
 /// The release a configuration or image of one kernel lies in a directory of: `modules/R`, `modules/R/build`,
 /// `linux-headers-R`, `kernels/R`, `linux-V-obj/ARCH/FLAVOUR`. `parents` go from the innermost outwards.
 fn release_of_directory(parents: &[&str]) -> Option<Release> {
-    match parents {
-        [version, "modules" | "kernels" | "linux", ..]
-        | ["build" | "source", version, "modules", ..] => release(version),
+    let mut pairs = parents.windows(2);
+    let of_modules = pairs.find_map(|pair| match pair {
+        [version, "modules" | "kernels" | "linux"] => release(version),
+        _ => None,
+    });
+    of_modules.or_else(|| match parents {
         [flavour, _, obj, ..] if obj.starts_with("linux-") && obj.ends_with("-obj") => {
             let version = obj.strip_prefix("linux-")?.strip_suffix("-obj")?;
             release(&format!("{version}-{flavour}"))
@@ -119,7 +122,7 @@ fn release_of_directory(parents: &[&str]) -> Option<Release> {
             release(rest.or_else(|| directory.strip_prefix("linux-"))?)
         }
         [] => None,
-    }
+    })
 }
 
 /// A release in a name: it starts with its version. ostree appends a checksum to it.
@@ -228,7 +231,7 @@ mod tests {
             assert_eq!(of(path), Some((kind, release.clone())), "{path}");
         }
         let configs = "lib/modules/6.1.0-57-amd64/kernel/kernel/configs.ko.xz";
-        assert_eq!(of(configs), Some((Kind::Image, None)));
+        assert_eq!(of(configs), Some((Kind::Image, release)));
     }
 
     #[test]

@@ -74,6 +74,10 @@ impl<'s> Charge<'s> {
         Self { shared, amount: 0 }
     }
 
+    pub(crate) const fn shared(&self) -> &'s Shared {
+        self.shared
+    }
+
     /// Says how much is in use now; gives the bound when that is too much.
     pub(crate) fn set(&mut self, amount: u64) -> Result<(), u64> {
         let others = self.shared.memory.get().saturating_sub(self.amount);

@@ -197,10 +197,11 @@ fn short_name(block: &[u8; BLOCK]) -> String {
 
 /// A number in octal, or in GNU's base 256.
 fn number(field: &[u8]) -> Option<u64> {
-    if field[0] & 0x80 != 0 {
-        let (high, low) = field.split_at(field.len() - 8);
-        let small = high[0] == 0x80 && high[1..].iter().all(|&byte| byte == 0);
-        return small.then(|| low.try_into().ok().map(u64::from_be_bytes)).flatten();
+    if let Some((first @ 0x80.., rest)) = field.split_first() {
+        // The first bit is the mark; negative numbers, and those beyond 64 bits, are none.
+        return rest.iter().try_fold(u64::from(first & 0x7f), |sum, &byte| {
+            sum.checked_mul(256).map(|sum| sum | u64::from(byte))
+        });
     }
     let text = std::str::from_utf8(field).ok()?;
     let digits = text.trim_matches(|c| c == ' ' || c == '\0');

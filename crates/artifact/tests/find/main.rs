@@ -1,0 +1,13 @@
+//! Kernels in files, packages, archives and images, made by the ordinary tools while the tests run or by hand.
+
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "tests say why they skip")]
+
+mod archives;
+mod bounds;
+mod hostile;
+mod images;
+mod make;
+mod packages;
+mod plain;
+mod symbols;
+mod tools;
