@@ -3,6 +3,7 @@
 use serde::Deserialize;
 
 use crate::advisory::Advisory;
+use crate::keys::PinnedKey;
 use crate::matrix::{Published, Row, Target};
 use crate::release::Release;
 use crate::remedy::{Driver, DriverBuild, Family, Reboot, Remedy};
@@ -39,6 +40,8 @@ pub struct Knowledge {
     pub targets: Vec<Target>,
     /// Published tables.
     pub published: Vec<Published>,
+    /// Pinned keys that user's files add to the embedded [`keys`](crate::keys).
+    pub keys: Vec<PinnedKey>,
 }
 
 /// A knowledge file: any of the tables, in any number.
@@ -52,6 +55,7 @@ struct File {
     driver: Vec<Driver>,
     target: Vec<Target>,
     published: Vec<Published>,
+    key: Vec<PinnedKey>,
 }
 
 /// The family of a kernel that fits no other.
@@ -81,6 +85,7 @@ impl Knowledge {
             drivers: Vec::new(),
             targets: Vec::new(),
             published: Vec::new(),
+            keys: Vec::new(),
         };
         for (origin, text) in EMBEDDED {
             knowledge.extend(origin, text)?;
@@ -122,6 +127,7 @@ impl Knowledge {
         self.drivers.extend(file.driver);
         self.targets.extend(file.target);
         self.published.extend(file.published);
+        self.keys.extend(file.key);
         Ok(())
     }
 

@@ -162,6 +162,7 @@ impl<'a> Survey<'a> {
         let meter = Meter::default();
         let pins: Vec<Fingerprint> = keys()
             .iter()
+            .chain(&self.knowledge.keys)
             .filter(|key| key.is_for(target))
             .filter_map(|key| key.fingerprint.parse().ok())
             .collect();
