@@ -3,6 +3,7 @@
 use std::io;
 
 use crate::error::Error;
+use crate::filesystem::FsError;
 
 /// Level of what ends the whole search: the input itself cannot be read, or a bound on all work is reached.
 pub(crate) const FATAL: u32 = 0;
@@ -73,6 +74,18 @@ impl<'p> Place<'p> {
         (!member.is_empty()).then(|| printable(&member))
     }
 
+    /// The last name on the way.
+    pub(crate) fn last_name(&self) -> &'p str {
+        let mut place = Some(self);
+        while let Some(here) = place {
+            if !here.name.is_empty() {
+                return here.name;
+            }
+            place = here.parent;
+        }
+        ""
+    }
+
     /// The same place, one layer of compression further in.
     pub(crate) const fn unpacked(self) -> Self {
         Self { level: self.level + 1, ..self }
@@ -108,6 +121,18 @@ impl<'p> Place<'p> {
     /// A bound on all work: it ends everything.
     pub(crate) fn exhausted(&self, what: &'static str, limit: u64) -> Failure {
         Failure { level: FATAL, error: Error::Limit { member: self.full(), what, limit } }
+    }
+
+    /// What a file system said.
+    pub(crate) fn in_file_system(&self, format: &'static str, error: FsError) -> Failure {
+        match error {
+            FsError::Missing => self.unsupported(format, FsError::Missing.to_string()),
+            FsError::TooLarge(size) => self.too_much("bytes", size),
+            FsError::Damaged { offset, detail } => self.damaged(format, offset, detail),
+            FsError::Unsupported(what) => self.unsupported(format, format!("it uses {what}")),
+            FsError::Limit { what, limit } => self.too_much(what, limit),
+            FsError::Io(error) => self.failure(error),
+        }
     }
 
     /// What a reader gave, as the failure inside it if there is one.

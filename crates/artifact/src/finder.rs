@@ -1,5 +1,7 @@
 //! The search itself: what a stream is, what is in it, and which kernel that belongs to.
 
+mod volumes;
+
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::hash::{BuildHasher as _, RandomState};
@@ -18,13 +20,16 @@ use crate::image::{self, Image};
 use crate::limits::Limits;
 use crate::names::{self, Candidate, Kind};
 use crate::source::{
-    Base, Input, Member, Peeked, Shared, Source, len_u64, len_usize, read_full, read_up_to,
+    Base, Counted, Input, Member, Peeked, Shared, Source, len_u64, len_usize, read_full, read_up_to,
 };
 use crate::symbols::{self, List};
 use crate::{ReadSeek, text};
 
-/// How much of a stream is looked at to tell what it is.
+/// How much of a member is looked at to tell what it is.
 const HEAD: usize = 4096;
+
+/// How much of the input: the mark of an optical disc is after 32 KiB.
+const INPUT_HEAD: usize = 36 << 10;
 
 /// How many kernels one input may hold.
 const MAX_KERNELS: usize = 4096;
@@ -83,8 +88,14 @@ impl Finder {
             .seek(SeekFrom::End(0))
             .and_then(|length| input.seek(SeekFrom::Start(0)).map(|_| length))
             .unwrap_or(0);
-        let input = if length > 0 { Input::File(input, length) } else { Input::Stream(input) };
-        self.run(input, name, sink)
+        if length == 0 {
+            return self.find_in_stream(input, name, sink);
+        }
+        let shared = Shared::new(self.limits);
+        let place = Place::root(name);
+        let mut search = self.search(&shared, sink);
+        let result = search.file(&place, input, length);
+        search.end(result)
     }
 
     /// As [`find`](Self::find), in an input that cannot be rewound.
@@ -98,7 +109,12 @@ impl Finder {
         name: &str,
         sink: &mut dyn FnMut(Found),
     ) -> Result<Summary, Error> {
-        self.run(Input::Stream(input), name, sink)
+        let shared = Shared::new(self.limits);
+        let place = Place::root(name);
+        let mut search = self.search(&shared, sink);
+        let mut base = Base::new(Input::Stream(input), place, &shared);
+        let result = search.visit(&place, &mut base, &Hint::of_input(name, false));
+        search.end(result)
     }
 
     /// As [`find`](Self::find), in a file. The name is the path's last part.
@@ -117,35 +133,16 @@ impl Finder {
         self.find(&mut file, &name, sink)
     }
 
-    fn run(
-        self,
-        input: Input<'_>,
-        name: &str,
-        sink: &mut dyn FnMut(Found),
-    ) -> Result<Summary, Error> {
-        let shared = Shared::new(self.limits);
-        let place = Place::root(name);
-        let mut base = Base::new(input, place, &shared);
-        let mut search = Search {
-            shared: &shared,
+    fn search<'s>(self, shared: &'s Shared, sink: &'s mut dyn FnMut(Found)) -> Search<'s> {
+        Search {
+            shared,
             first: self.first,
             sink,
             seen: Vec::new(),
             hasher: RandomState::new(),
             pending: BTreeMap::new(),
             summary: Summary::default(),
-        };
-        let named = names::release_of_file(name.rsplit('/').next().unwrap_or(name));
-        let hint = Hint { kind: None, release: named, package: None, is_input: true };
-        let result = search.visit(&place, &mut base, &hint);
-        let stopped = matches!(result, Ok(Flow::Stop));
-        if !stopped {
-            search.give_pending();
         }
-        let mut summary = search.summary;
-        summary.bytes_read = shared.bytes_read();
-        summary.members = shared.members();
-        result.map(|_| summary).map_err(|failure| failure.error)
     }
 }
 
@@ -157,6 +154,8 @@ enum Flow {
     PackageDone,
     /// Nothing more is wanted.
     Stop,
+    /// It is nothing that is read forwards: a disk, perhaps.
+    NotAStream,
 }
 
 /// The one kernel a package says it holds.
@@ -190,9 +189,16 @@ struct Hint {
     package: Option<Package>,
     /// Whether it is the input itself, which is looked at whatever its name, and not a member.
     is_input: bool,
+    /// Whether it can be read anywhere, so that what is not known may be tried as a disk.
+    is_file: bool,
 }
 
 impl Hint {
+    fn of_input(name: &str, is_file: bool) -> Self {
+        let release = names::release_of_file(name.rsplit('/').next().unwrap_or(name));
+        Self { release, is_input: true, is_file, ..Self::default() }
+    }
+
     fn release(&self) -> Option<&Release> {
         self.release.as_ref().or_else(|| self.package.as_ref()?.release.as_ref())
     }
@@ -216,6 +222,43 @@ struct Search<'s> {
 }
 
 impl Search<'_> {
+    /// Searches a file.
+    fn file(
+        &mut self,
+        place: &Place<'_>,
+        input: &mut dyn ReadSeek,
+        length: u64,
+    ) -> Result<Flow, Failure> {
+        let hint = Hint::of_input(place.last_name(), true);
+        let mut base = Base::new(Input::File(&mut *input, length), *place, self.shared);
+        match self.visit(place, &mut base, &hint)? {
+            Flow::NotAStream => {}
+            flow => return Ok(flow),
+        }
+        let mut counted = Counted::new(&mut *input, *place, self.shared);
+        if let Some(flow) = self.disk(place, &mut counted)? {
+            return Ok(flow);
+        }
+        // Anything may have a kernel's marks in it.
+        if let Err(error) = input.seek(SeekFrom::Start(0)) {
+            return Err(place.failure(error));
+        }
+        let mut base = Base::new(Input::File(input, length), *place, self.shared);
+        let mut base = Peeked::new(&mut base, HEAD).map_err(|error| place.failure(error))?;
+        self.image(place, None, &mut base, &hint)
+    }
+
+    /// Ends a search: gives what was kept, and says what was done.
+    fn end(mut self, result: Result<Flow, Failure>) -> Result<Summary, Error> {
+        if !matches!(result, Ok(Flow::Stop)) {
+            self.give_pending();
+        }
+        let mut summary = self.summary;
+        summary.bytes_read = self.shared.bytes_read();
+        summary.members = self.shared.members();
+        result.map(|_| summary).map_err(|failure| failure.error)
+    }
+
     /// Tells what a stream is and looks inside.
     fn visit(
         &mut self,
@@ -226,10 +269,17 @@ impl Search<'_> {
         if place.level > self.shared.limits.depth {
             return Err(place.too_much("levels", u64::from(self.shared.limits.depth)));
         }
-        let mut source = Peeked::new(source, HEAD).map_err(|error| place.failure(error))?;
+        let count = if hint.is_input { INPUT_HEAD } else { HEAD };
+        let mut source = Peeked::new(source, count).map_err(|error| place.failure(error))?;
         let head = source.head();
-        if let Some(kind) = image::Kind::sniff(head) {
-            return self.image(place, Some(kind), &mut source, hint);
+        let may_be_disk = hint.is_file && place.level == 0;
+        match image::Kind::sniff(head) {
+            // Discs that boot on EFI too begin like a program.
+            Some(image::Kind::Pe) if may_be_disk && volumes::is_image(head) => {
+                return Ok(Flow::NotAStream);
+            }
+            Some(kind) => return self.image(place, Some(kind), &mut source, hint),
+            None => {}
         }
         if let Some(compression) = Compression::sniff(head) {
             let inner = place.unpacked();
@@ -250,6 +300,13 @@ impl Search<'_> {
         }
         if text::is_text(head) {
             return self.text(place, &mut source, hint);
+        }
+        if may_be_disk {
+            return Ok(Flow::NotAStream);
+        }
+        if volumes::is_image(head) {
+            let what = "a disk or file system in a stream";
+            return Err(place.unsupported(what, "it has to be a file of its own"));
         }
         if hint.is_input || hint.kind == Some(Kind::Image) {
             return self.image(place, None, &mut source, hint);
@@ -514,7 +571,7 @@ impl Search<'_> {
                 match self.member(place, "ar", source, range, &inside)? {
                     Flow::Next => {}
                     Flow::PackageDone => return Ok(Flow::Next),
-                    Flow::Stop => return Ok(Flow::Stop),
+                    flow => return Ok(flow),
                 }
             } else {
                 Self::leave_out(place, "ar", source, (entry.offset, entry.size))?;

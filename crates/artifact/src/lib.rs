@@ -7,7 +7,19 @@
 //! Everything comes from outside: lengths, counts and offsets are checked, nesting, members and output are bounded by
 //! [`Limits`], and nothing is written to disk.
 //!
-//! It does not judge: what a configuration says about the option is `kconfig`'s and `verdict`'s business.
+//! | what | how it is read |
+//! | --- | --- |
+//! | text of a configuration, `System.map`, `Module.symvers` | whole |
+//! | gzip, xz, lzma, zstd, bzip2, lz4 (both formats) | forwards, by magic, in any nesting |
+//! | `.deb`, `.rpm`, Arch packages | forwards, up to the configuration of the kernel the package names |
+//! | tar, cpio, container images as `docker save` and OCI layouts have them | forwards, to the end |
+//! | bzImage, EFI zboot, unified kernel images, ELF, flat images, `configs.ko` | forwards |
+//! | disks with partitions, file systems | at offsets; the input has to be a file, not a stream |
+//!
+//! It does not judge: what a configuration says about the option is `kconfig`'s and `verdict`'s business. It does not
+//! join the layers of a container image into one file system: a configuration that an upper layer deletes answers
+//! still, since layers are read as they come and the order they are applied in may be said after them. It does not
+//! check signatures, and of an input it reads in part no checksum of the whole can be known.
 
 mod container;
 mod decompress;

@@ -3,15 +3,15 @@
 /// The bounds. The defaults keep the peak of memory below 256 MiB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// The most bytes a stream may decompress to.
+    /// The most bytes all streams together may decompress to.
     pub output: u64,
     /// The most bytes of one configuration.
     pub config: usize,
-    /// The most bytes of one kernel image, decompressed: it is searched in memory.
+    /// The most bytes of one compressed kernel, decompressed. It is searched as it comes, so this bounds work only.
     pub image: usize,
     /// The most members of all containers together.
     pub members: u64,
-    /// The deepest nesting of containers.
+    /// The deepest nesting of containers, layers of compression counted.
     pub depth: u32,
 }
 

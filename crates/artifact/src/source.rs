@@ -1,7 +1,7 @@
 //! Streams that can be read forwards and left out, down from the input to the innermost member.
 
 use std::cell::Cell;
-use std::io::{self, BufRead, Read, SeekFrom};
+use std::io::{self, BufRead, Read, Seek, SeekFrom};
 
 use crate::ReadSeek;
 use crate::fail::{FATAL, Failure, Place};
@@ -35,6 +35,10 @@ impl Shared {
 
     pub(crate) fn bytes_read(&self) -> u64 {
         self.bytes_read.get()
+    }
+
+    fn count(&self, bytes: usize) {
+        self.bytes_read.set(self.bytes_read.get().saturating_add(len_u64(bytes)));
     }
 
     pub(crate) fn members(&self) -> u64 {
@@ -152,11 +156,13 @@ pub(crate) enum Input<'a> {
     File(&'a mut dyn ReadSeek, u64),
 }
 
-/// The input itself: read in blocks, counted.
+/// The input itself, or a file in a file system: read in blocks.
 pub(crate) struct Base<'i, 'a> {
     input: Input<'i>,
     place: Place<'a>,
     shared: &'a Shared,
+    /// The file system, if it is a file in one; the input below that counts.
+    file_system: Option<&'static str>,
     buf: Box<[u8]>,
     start: usize,
     end: usize,
@@ -167,12 +173,19 @@ pub(crate) struct Base<'i, 'a> {
 impl<'i, 'a> Base<'i, 'a> {
     pub(crate) fn new(input: Input<'i>, place: Place<'a>, shared: &'a Shared) -> Self {
         let buf = vec![0; BLOCK].into_boxed_slice();
-        Self { input, place, shared, buf, start: 0, end: 0, offset: 0 }
+        Self { input, place, shared, file_system: None, buf, start: 0, end: 0, offset: 0 }
     }
 
-    fn io(&self, source: io::Error) -> io::Error {
-        let error = crate::Error::Io { member: self.place.full(), source };
-        Failure { level: FATAL, error }.into()
+    /// A file in a file system of this kind.
+    pub(crate) fn in_file_system(self, kind: &'static str) -> Self {
+        Self { file_system: Some(kind), ..self }
+    }
+
+    fn io(&self, error: io::Error) -> io::Error {
+        match self.file_system {
+            Some(kind) => self.place.in_file_system(kind, error.into()).into(),
+            None => fatal(&self.place, error),
+        }
     }
 
     fn read_block(&mut self) -> io::Result<usize> {
@@ -185,7 +198,9 @@ impl<'i, 'a> Base<'i, 'a> {
                 Ok(count) => {
                     let count = count.min(self.buf.len());
                     self.offset += len_u64(count);
-                    self.shared.bytes_read.set(self.shared.bytes_read() + len_u64(count));
+                    if self.file_system.is_none() {
+                        self.shared.count(count);
+                    }
                     return Ok(count);
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -241,6 +256,42 @@ impl Source for Base<'_, '_> {
             left -= len_u64(step);
         }
         Ok(count - left)
+    }
+}
+
+/// An error of the input itself, which ends everything.
+fn fatal(place: &Place<'_>, source: io::Error) -> io::Error {
+    let error = crate::Error::Io { member: place.full(), source };
+    Failure { level: FATAL, error }.into()
+}
+
+/// The input itself, read anywhere, and counted.
+pub(crate) struct Counted<'i, 'a> {
+    input: &'i mut dyn ReadSeek,
+    place: Place<'a>,
+    shared: &'a Shared,
+}
+
+impl<'i, 'a> Counted<'i, 'a> {
+    pub(crate) fn new(input: &'i mut dyn ReadSeek, place: Place<'a>, shared: &'a Shared) -> Self {
+        Self { input, place, shared }
+    }
+}
+
+impl Read for Counted<'_, '_> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let count = match self.input.read(buf) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Err(error),
+            result => result.map_err(|error| fatal(&self.place, error))?,
+        };
+        self.shared.count(count);
+        Ok(count)
+    }
+}
+
+impl Seek for Counted<'_, '_> {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.input.seek(to).map_err(|error| fatal(&self.place, error))
     }
 }
 

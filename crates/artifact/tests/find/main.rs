@@ -4,6 +4,7 @@
 
 mod archives;
 mod bounds;
+mod disks;
 mod hostile;
 mod images;
 mod make;
