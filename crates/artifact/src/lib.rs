@@ -28,6 +28,7 @@ mod fail;
 mod finder;
 mod found;
 mod image;
+mod images;
 mod limits;
 mod names;
 mod source;

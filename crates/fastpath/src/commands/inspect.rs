@@ -232,7 +232,8 @@ fn damaged(file: &Path, input: &str) -> Option<(Witness, u64)> {
     let limit = u64::try_from(OUTPUT_LIMIT).unwrap_or(u64::MAX);
     let mut bytes = Vec::new();
     File::open(file).ok()?.take(limit).read_to_end(&mut bytes).ok()?;
-    let is_text = std::str::from_utf8(&bytes[..bytes.len().min(512)]).is_ok();
+    let head = &bytes[..bytes.len().min(512)];
+    let is_text = std::str::from_utf8(head).is_ok_and(|head| !head.starts_with('\0'));
     if !(gzip::is_gzip(&bytes) || is_text) {
         return None;
     }
