@@ -88,15 +88,6 @@ impl Finder {
             .seek(SeekFrom::End(0))
             .and_then(|length| input.seek(SeekFrom::Start(0)).map(|_| length))
             .unwrap_or(0);
-        if length > 0 {
-            // Disk images are told by magic numbers at their own places, which no stream has.
-            if let Some(result) = crate::images::find(input, name, self.limits, self.first, sink) {
-                return result;
-            }
-            input
-                .seek(SeekFrom::Start(0))
-                .map_err(|source| Error::Io { member: printable(name), source })?;
-        }
         if length == 0 {
             return self.find_in_stream(input, name, sink);
         }

@@ -28,7 +28,6 @@ mod fail;
 mod finder;
 mod found;
 mod image;
-mod images;
 mod limits;
 mod names;
 mod source;
