@@ -287,6 +287,255 @@ fn ubuntu_text() -> String {
 }
 
 #[test]
+fn a_custom_file_sets_another_default() {
+    ubuntu("0")
+        .file("/boot/grub/custom.cfg", "# nothing\nset timeout=9\n")
+        .gives(NEW, "first entry of GRUB's menu");
+    let next = ubuntu("0")
+        .file("/boot/grub/custom.cfg", "set timeout=9\nset default='1>2'\n")
+        .gives(OLD, "the default entry of GRUB's menu");
+    assert_eq!(place(&next), ("/boot/grub/custom.cfg", Some(2), "set default='1>2'"));
+    // Not if it is there for another `grub.cfg`.
+    ubuntu("0")
+        .file("/boot/grub2/custom.cfg", "set default='1>2'\n")
+        .gives(NEW, "first entry of GRUB's menu");
+}
+
+#[test]
+fn a_custom_file_adds_an_entry() {
+    let entry = format!("menuentry 'Mine' --id mine {{\n linux /vmlinuz-{OLD} quiet\n}}\n");
+    let host = |default: &str| ubuntu(default).file("/boot/grub/custom.cfg", &entry);
+    host("0").gives(NEW, "first entry of GRUB's menu");
+    host("mine").gives(OLD, "the default entry of GRUB's menu");
+}
+
+#[test]
+fn a_custom_file_that_is_closed() {
+    struct OneFile<'a>(&'a dyn Tree);
+    impl Tree for OneFile<'_> {
+        fn read(&self, path: &str, want: &Want) -> Result<Content, ReadError> {
+            if path == "/boot/grub/custom.cfg" {
+                return Err(ReadError::Os(Errno::ACCESS));
+            }
+            self.0.read(path, want)
+        }
+        fn list(&self, path: &str) -> Result<Vec<Entry>, ReadError> {
+            self.0.list(path)
+        }
+        fn kind(&self, path: &str) -> Result<FileKind, ReadError> {
+            self.0.kind(path)
+        }
+    }
+    let host = ubuntu("0").file("/boot/grub/custom.cfg", "set default=1\n");
+    let tree = host.open();
+    let next = host.next_in(&OneFile(&tree));
+    assert_eq!((next.release, next.permission), (None, true));
+    assert_eq!(next.why, "/boot/grub/custom.cfg: permission denied");
+}
+
+#[test]
+fn a_custom_file_beside_a_menu_that_is_closed() {
+    let text = ubuntu_text() + &"#".repeat(4 << 20);
+    ubuntu("0")
+        .file("/boot/grub/grub.cfg", text)
+        .file("/boot/grub/custom.cfg", "set default='1>2'\n")
+        .is_unknown("/boot/grub/custom.cfg may change the default entry of GRUB");
+}
+
+#[test]
+fn another_file_is_loaded() {
+    let lines = [
+        "source /boot/more.cfg",
+        ". /boot/more.cfg",
+        "configfile ($root)/alicepc/more.cfg",
+        "if [ -e /x ]; then source ${prefix}/more.cfg; fi",
+    ];
+    for line in lines {
+        let name = disguised("more");
+        let next = Host::new("ubuntu", &[NEW, OLD])
+            .file("/boot/grub/grub.cfg", ubuntu_text() + line + "\n")
+            .is_unknown(&format!("grub.cfg loads another file, `{name}.cfg`"));
+        assert_eq!(place(&next).0, "/boot/grub/grub.cfg");
+    }
+    let eval = ubuntu_text() + "eval \"set default=1\"\n";
+    Host::new("ubuntu", &[NEW, OLD])
+        .file("/boot/grub/grub.cfg", eval)
+        .is_unknown("grub.cfg works out commands when it is read");
+    // A menu that is elsewhere is not guessed at, nor is one beside that loads it.
+    Host::new("ubuntu", &[NEW, OLD])
+        .file("/etc/default/grub", "GRUB_DEFAULT=0\n")
+        .file("/boot/grub/grub.cfg", "configfile /boot/menu.cfg\n")
+        .is_unknown("grub.cfg loads another file, `menu.cfg`");
+    let never = ubuntu_text() + "if [ -f $prefix/custom.cfg ]; then configfile /x.cfg; fi\n";
+    Host::new("ubuntu", &[NEW, OLD])
+        .file("/boot/grub/grub.cfg", never)
+        .gives(NEW, "first entry of GRUB's menu");
+}
+
+#[test]
+fn snapshots_are_listed_by_a_generated_file() {
+    let text = "if [ -f \"/.snapshots/grub-snapshot.cfg\" ]; then\n\
+                \x20 source \"/.snapshots/grub-snapshot.cfg\"\nfi\n";
+    let host = |default: &str| {
+        let menu = grub_head(default) + &debian_menu("openSUSE", &[NEW, OLD]) + text;
+        Host::new("opensuse-leap", &[NEW, OLD]).file("/boot/grub2/grub.cfg", menu)
+    };
+    host("1>2").gives(OLD, "the default entry of GRUB's menu");
+    host("Snapper").is_unknown("an entry of GRUB's menu is under a condition that cannot be told");
+}
+
+#[test]
+fn an_entry_under_a_condition_takes_a_place() {
+    let extra = format!(
+        "if [ -e /somewhere ]; then\n menuentry 'Extra' --id extra {{\n linux /vmlinuz-{OLD}\n }}\nfi\n"
+    );
+    let host = |default: &str, never: bool| {
+        let condition = if never { extra.replace("-e /somewhere", "\"\"") } else { extra.clone() };
+        let menu = grub_head(default) + &condition + &debian_menu("Ubuntu", &[NEW, OLD]);
+        Host::new("ubuntu", &[NEW, OLD]).file("/boot/grub/grub.cfg", menu)
+    };
+    for default in ["0", "1", "2>2", "extra", "gone", ""] {
+        let next = host(default, false)
+            .is_unknown("an entry of GRUB's menu is under a condition that cannot be told");
+        assert_eq!(
+            place(&next).2,
+            "menuentry 'Extra' --id 'extra' {"
+                .replace("'extra'", &disguised("extra"))
+                .replace("Extra", &disguised("extra"))
+        );
+    }
+    // A name is the same wherever the entry is.
+    host("Ubuntu", false).gives(NEW, "the default entry of GRUB's menu");
+    host(&format!("gnulinux-advanced-{UUID}>Ubuntu, with Linux {OLD}"), false)
+        .gives(OLD, "the default entry of GRUB's menu");
+    host("1>2", true).gives(OLD, "the default entry of GRUB's menu");
+}
+
+#[test]
+fn entries_under_a_condition_come_last() {
+    // `UEFI Firmware Settings` is the third.
+    ubuntu("2").is_unknown("an entry of GRUB's menu is under a condition that cannot be told");
+}
+
+#[test]
+fn a_function_sets_the_default() {
+    for body in ["set default=1", "default=1", "unset default"] {
+        let text = ubuntu_text() + &format!("function f {{\n  {body}\n}}\nf\n");
+        Host::new("ubuntu", &[NEW, OLD])
+            .file("/boot/grub/grub.cfg", text)
+            .is_unknown("a function of grub.cfg sets its default entry");
+    }
+    let text = ubuntu_text() + "function f { menuentry 'x' { linux /vmlinuz } }\nf\n";
+    Host::new("ubuntu", &[NEW, OLD])
+        .file("/boot/grub/grub.cfg", text)
+        .is_unknown("a function of grub.cfg adds entries to its menu");
+}
+
+#[test]
+fn the_last_image_of_an_entry_counts() {
+    let menu = |body: &str| {
+        let text = format!("set default=0\nmenuentry 'Ubuntu' {{\n{body}\n}}\n");
+        Host::new("ubuntu", &[NEW, OLD]).file("/boot/grub/grub.cfg", text)
+    };
+    let (new, old) = (format!("linux /vmlinuz-{NEW} ro"), format!("linux /vmlinuz-{OLD} ro"));
+    menu(&format!("{new}\n{old}")).gives(OLD, "first entry of GRUB's menu");
+    menu(&format!("if [ \"${{initrdfail}}\" = 1 ]; then\n{new}\nelse\n{old}\nfi"))
+        .gives(OLD, "first entry of GRUB's menu");
+    menu(&format!("if [ -e /x ]; then\n{new}\nelse\n{new}\nfi"))
+        .gives(NEW, "first entry of GRUB's menu");
+    let unclear = "what the boot entry `Ubuntu` starts depends on what cannot be told";
+    menu(&format!("if [ -e /x ]; then\n{new}\nelse\n{old}\nfi")).is_unknown(unclear);
+    menu(&format!("{new}\nconfigfile /x.cfg")).is_unknown(unclear);
+    menu(&format!("{new}\nchainloader /x.efi"))
+        .is_unknown("the boot entry `Ubuntu` starts no Linux kernel");
+}
+
+#[test]
+fn numbers_as_grub_reads_them() {
+    for default in ["0x1>0x2", "01>02", " 1 > 2 ", "0X1"] {
+        let next = ubuntu(default).next();
+        let expected = (default != "0X1").then_some(OLD);
+        assert_eq!(next.release.as_ref().map(Release::as_str), expected, "{default}: {next:?}");
+    }
+    ubuntu("0x0").gives(NEW, "the default entry of GRUB's menu");
+    ubuntu("08").gives(NEW, "first entry of GRUB's menu, as its default entry is not there");
+    // The GRUB of Fedora takes these for names, others for the number in front.
+    for default in [OLD, "1st", "1>2nd"] {
+        let next = ubuntu(default).next();
+        assert_eq!(next.release, None, "{default}");
+        assert!(next.why.ends_with("which can be a number or a name"), "{}", next.why);
+    }
+    el9("saved_entry=1>0\n").is_unknown("GRUB is asked for the place of an entry in a submenu");
+    el9("saved_entry=0x1\n").gives(EL[1], "GRUB's saved entry");
+}
+
+#[test]
+fn variables_that_the_script_sets() {
+    let head = |variables: &str| {
+        let again = "if [ \"${initrdfail}\" = 2 ]; then\n   set initrdfail=\n\
+                     elif [ \"${initrdfail}\" = 1 ]; then\n   set next_entry=\"${prev_entry}\"\n   \
+                     set prev_entry=\n   save_env prev_entry\nfi\n";
+        Host::new("ubuntu", &[NEW, OLD])
+            .file("/boot/grub/grub.cfg", again.to_owned() + &ubuntu_text())
+            .grubenv("/boot/grub", variables)
+    };
+    head("initrdfail=1\nprev_entry=1>2\n").gives(OLD, "one-shot entry of GRUB");
+    head("initrdfail=2\nprev_entry=1>2\n").gives(NEW, "first entry of GRUB's menu");
+    let text = ubuntu_text().replace("set default=\"0\"", "true");
+    Host::new("ubuntu", &[NEW, OLD])
+        .file("/boot/grub/grub.cfg", text)
+        .grubenv("/boot/grub", "default=1>2\n")
+        .gives(OLD, "the default entry of GRUB's menu");
+}
+
+#[test]
+fn a_submenu_with_its_own_default() {
+    let text =
+        ubuntu_text().replace("submenu 'Adv", "submenu 'x' {\nset default=1\n}\nsubmenu 'Adv");
+    let host = |default: &str| {
+        let text = text.replace("set default=\"0\"", &format!("set default=\"{default}\""));
+        Host::new("ubuntu", &[NEW, OLD]).file("/boot/grub/grub.cfg", text)
+    };
+    host("1").is_unknown("a submenu of grub.cfg sets its own default entry");
+    host("2>2").gives(OLD, "the default entry of GRUB's menu");
+}
+
+#[test]
+fn an_image_that_is_not_of_this_host() {
+    let menu = |image: &str, id: &str| {
+        let text = format!("menuentry 'Other' --id {id} {{\n linux {image} quiet\n}}\n");
+        Host::new("ubuntu", &[NEW]).file("/boot/grub/grub.cfg", text)
+    };
+    let server = "the boot entry's image is on a server";
+    menu("(http,alicepc)/vmlinuz", "x").is_unknown(server);
+    menu("(tftp)/vmlinuz-6.8.0-142-generic", "x").is_unknown(server);
+    menu("http://alicepc/vmlinuz", "x").is_unknown(server);
+    menu("(loop)/casper/vmlinuz", "x").is_unknown("the boot entry's image is inside another file");
+    menu("/vmlinuz${which}", "x")
+        .is_unknown("the name of the boot entry's image is worked out when it boots");
+    let next = menu(&format!("/boot/vmlinuz-{NEW}"), "osprober-gnulinux-simple-ABCD-1234").next();
+    assert!(next.why.ends_with("starts another system"), "{}", next.why);
+}
+
+#[test]
+fn two_entries_with_one_masked_name() {
+    let entry =
+        |uuid: &str, release: &str| menuentry("", "Ubuntu", &format!("mine-{uuid}"), release);
+    let other = UUID.replace('3', "4");
+    let host = |second: &str| {
+        let text = grub_head(&format!("mine-{UUID}")) + &entry(&other, NEW) + &entry(UUID, second);
+        Host::new("ubuntu", &[NEW, OLD]).file("/boot/grub/grub.cfg", text)
+    };
+    host(OLD).is_unknown("several boot entries have the name that GRUB is asked for");
+    host(NEW).gives(NEW, "the default entry of GRUB's menu");
+}
+
+/// What stands for a word.
+fn disguised(word: &str) -> String {
+    fastpath_host::mask::disguise(word)
+}
+
+#[test]
 fn opensuse_keeps_its_environment_elsewhere() {
     let text = grub_head("${saved_entry}") + &debian_menu("openSUSE", &[NEW, OLD]);
     Host::new("opensuse-leap", &[NEW, OLD])
@@ -532,6 +781,11 @@ fn debian_without_a_menu() {
         "GRUB_DEFAULT=\"Advanced options for Debian>Debian, with Linux {DEBIAN_OLD}\"\n"
     ))
     .gives(DEBIAN_OLD, "the default entry of GRUB's menu");
+    let alone = format!("GRUB_DEFAULT='Debian GNU/Linux, with Linux {DEBIAN_OLD}'\n");
+    // Such an entry is in the submenu, where its name alone does not find it.
+    assert_eq!(host(&alone).next().release, None);
+    host(&format!("{alone}GRUB_DISABLE_SUBMENU=y\n"))
+        .gives(DEBIAN_OLD, "the default entry of GRUB's menu");
     host("GRUB_DEFAULT='gnulinux-advanced-x>gnulinux-6.1.0-9-amd64-advanced-x'\n")
         .is_unknown("the boot entry names 6.1.0-9-amd64, which has no image here");
     host("GRUB_DEFAULT='1>2'\n")
@@ -540,8 +794,38 @@ fn debian_without_a_menu() {
         .is_unknown("GRUB_FLAVOUR_ORDER changes the order of GRUB's menu");
     host("GRUB_DEFAULT=0\n")
         .file("/etc/default/grub.d/50-local.cfg", "GRUB_DEFAULT=saved\n")
-        .grubenv("/boot/grub", &format!("saved_entry=gnulinux-{DEBIAN_OLD}-advanced-{UUID}\n"))
+        .grubenv(
+            "/boot/grub",
+            &format!(
+                "saved_entry=gnulinux-advanced-{UUID}>gnulinux-{DEBIAN_OLD}-advanced-{UUID}\n"
+            ),
+        )
         .gives(DEBIAN_OLD, "GRUB's saved entry");
+}
+
+#[test]
+fn settings_that_the_shell_works_out() {
+    let settings = [
+        "GRUB_DEFAULT=0\nif [ -e /etc/x ]; then\nGRUB_DEFAULT=2\nfi\n",
+        "[ -e /etc/x ] && GRUB_DEFAULT=2\n",
+        "GRUB_DEFAULT=0\n. /etc/default/more\n",
+        "GRUB_DEFAULT=`cat /etc/x`\n",
+    ];
+    for text in settings {
+        Host::new("debian", &[DEBIAN_NEW, DEBIAN_OLD])
+            .file("/etc/default/grub", text)
+            .is_unknown("/etc/default/grub works its values out when it is read");
+    }
+    Host::new("debian", &[DEBIAN_NEW, DEBIAN_OLD])
+        .file(
+            "/etc/default/grub",
+            "GRUB_DEFAULT=1; GRUB_DEFAULT=0\nif true; then GRUB_TIMEOUT=1; fi\n",
+        )
+        .file(
+            "/etc/default/grub.d/kdump.cfg",
+            "GRUB_CMDLINE_LINUX=\"$GRUB_CMDLINE_LINUX crashkernel=1G\"\n",
+        )
+        .is_unknown("/etc/default/grub works its values out when it is read");
 }
 
 #[test]
@@ -624,7 +908,7 @@ fn systemd_boot_sorts_by_key_and_counts_tries() {
         .gives(middle, "the default entry set in systemd-boot");
     host()
         .file("/efi/loader/loader.conf", "default 4f2d8a6b*\n")
-        .is_unknown("the default of systemd-boot names part of a machine id");
+        .is_unknown("the default of systemd-boot names part of a name that is not kept");
     host()
         .file("/efi/loader/loader.conf", format!("default {ID}-6.17*\n"))
         .gives(old, "the default entry of loader.conf");
@@ -730,6 +1014,10 @@ fn a_menu_that_is_too_large_is_not_read() {
         .gives(NEW, "newest installed kernel, GRUB_DEFAULT=0");
 }
 
+/// What no snapshot may hold, in lower case.
+const SECRETS: [&str; 6] =
+    ["alice", "abcd-1234", "a0b1c2d3e4f50617", "1a2b3c4d5e6f7081", "example", "10.0.0.1"];
+
 /// A tree that says of files what a snapshot would hold of them.
 struct Replay<'a>(&'a dyn Tree);
 
@@ -758,6 +1046,8 @@ impl Tree for Replay<'_> {
         let text = String::from_utf8_lossy(&content.bytes).into_owned();
         assert!(!text.contains(ID) && !text.contains(UUID) && !text.contains("root="), "{text}");
         assert!(!text.contains("superusers") && !text.contains("pbkdf2"), "{text}");
+        let small = text.to_lowercase();
+        assert!(SECRETS.iter().all(|secret| !small.contains(secret)), "{text}");
         Ok(content)
     }
 
@@ -790,6 +1080,126 @@ fn what_a_snapshot_keeps_gives_the_same_answer_and_no_secrets() {
     assert_eq!(copied.next(), el9(&saved).next());
     let tree = host.open();
     assert_eq!(host.next_in(&Replay(&tree)), host.next());
+}
+
+/// Serial numbers, names of hosts, servers and people, wherever an entry can have them.
+#[test]
+fn names_and_serial_numbers_in_boot_entries() {
+    let lvm = "/dev/mapper/alicepc--vg-root";
+    let pool = "1a2b3c4d5e6f7081";
+    let menu = |default: &str| {
+        grub_head(default)
+            + "if [ \"${next_entry}\" = \"Alice's own\" ]; then\n set default=0\nfi\n"
+            + &debian_menu("Ubuntu", &[NEW, OLD]).replace(UUID, lvm)
+            + &menuentry("", "Alice'\\''s own", &format!("gnulinux-simple-{pool}"), OLD)
+            + "menuentry 'Windows Boot Manager (on /dev/sda1)' --id 'osprober-efi-ABCD-1234' {\n chainloader /a\n}\n\
+               menuentry 'Windows (alicepc)' --id 'osprober-chain-A0B1C2D3E4F50617' {\n chainloader +1\n}\n\
+               menuentry 'Net' --id net {\n linux (http,10.0.0.1)/alice/vmlinuz ip=10.0.0.1\n}\n\
+               menuentry 'Web' --id web {\n linux http://alice.example.com/vmlinuz\n}\n\
+               configfile_hint=alice\n"
+    };
+    let host = |saved: &str| {
+        Host::new("ubuntu", &[NEW, OLD])
+            .file(
+                "/etc/default/grub",
+                format!("GRUB_DEFAULT=\"{saved}\"\nGRUB_TOP_LEVEL=/boot/alice\n"),
+            )
+            .file("/boot/grub/grub.cfg", menu("${saved_entry}"))
+            .file("/boot/grub/custom.cfg", "menuentry \"Alice's\" { linux /alice/vmlinuz-alice }\n")
+            .grubenv("/boot/grub", &format!("saved_entry={saved}\n"))
+    };
+    let cases = [
+        (format!("gnulinux-simple-{pool}"), Ok(OLD)),
+        ("Alice's own".to_owned(), Ok(OLD)),
+        (format!("gnulinux-advanced-{lvm}>gnulinux-{OLD}-advanced-{lvm}"), Ok(OLD)),
+        (format!("gnulinux-simple-{lvm}"), Ok(NEW)),
+        ("Alice's other".to_owned(), Ok(NEW)),
+        ("osprober-efi-ABCD-1234".to_owned(), Err("starts another system")),
+        ("osprober-chain-A0B1C2D3E4F50617".to_owned(), Err("starts another system")),
+        ("net".to_owned(), Err("on a server")),
+        ("web".to_owned(), Err("on a server")),
+    ];
+    for (saved, expected) in cases {
+        let host = host(&saved);
+        let tree = host.open();
+        let next = host.next_in(&Replay(&tree));
+        assert_eq!(next, host.next());
+        match expected {
+            Ok(release) => assert_eq!(
+                next.release.as_ref().map(Release::as_str),
+                Some(release),
+                "{saved}: {next:?}"
+            ),
+            Err(why) => assert!(next.why.contains(why), "{saved}: {}", next.why),
+        }
+        let text = format!("{next:?}").to_lowercase();
+        assert!(SECRETS.iter().all(|secret| !text.contains(secret)), "{text}");
+        // Without the menu the settings are read.
+        let host = host.file("/boot/grub/grub.cfg", "").file("/boot/grub/custom.cfg", "");
+        let tree = host.open();
+        let next = host.next_in(&Replay(&tree));
+        assert_eq!(next, host.next());
+        let text = format!("{next:?}").to_lowercase();
+        assert!(SECRETS.iter().all(|secret| !text.contains(secret)), "{text}");
+    }
+}
+
+#[test]
+fn names_in_entries_of_the_boot_loader_specification() {
+    let title = "Linux of Alice (alice.example.com)";
+    let host = el9(&format!("saved_entry={title}\n")).bls(
+        "/boot",
+        "zz-alicepc",
+        &format!("title {title}\nversion 1\nlinux /alice/vmlinuz-{}\n", EL[2]),
+    );
+    let tree = host.open();
+    let next = host.next_in(&Replay(&tree));
+    assert_eq!(next.release.as_ref().map(Release::as_str), Some(EL[2]), "{next:?}");
+    assert_eq!(next, host.next());
+
+    let host = systemd_boot("default alicepc.conf\n").bls(
+        "/boot",
+        "alicepc",
+        "title Alice\nversion alice\nsort-key alice\nlinux /vmlinuz-6.12.60-1-lts\n",
+    );
+    let tree = host.open();
+    let next = host.next_in(&Replay(&tree));
+    assert_eq!(next.release.as_ref().map(Release::as_str), Some("6.12.60-1-lts"), "{next:?}");
+    assert_eq!(next, host.next());
+    let host = host
+        .variable("LoaderEntryDefault", "ALICEPC.conf")
+        .file("/boot/loader/loader.conf", "default arch.conf\n");
+    let next = host.gives("6.12.60-1-lts", "the default entry set in systemd-boot");
+    assert!(!place(&next).2.to_lowercase().contains("alice"), "{next:?}");
+}
+
+#[test]
+fn patterns_that_cut_a_name() {
+    let entry = "title x\nversion 6.12.60-1-lts\nlinux /vmlinuz\n";
+    let host = |default: &str| {
+        systemd_boot(&format!("default {default}\n")).bls("/boot", "alicepc-lts", entry)
+    };
+    let cut = "the default of systemd-boot names part of a name that is not kept";
+    host("alice*").is_unknown(cut);
+    host("*pc-lts").is_unknown(cut);
+    host("alicepc-*").gives("6.12.60-1-lts", "the default entry of loader.conf");
+}
+
+#[test]
+fn an_order_that_depends_on_names() {
+    let entry = |key: &str, release: &str| {
+        format!("title x\nsort-key {key}\nversion {release}\nlinux /vmlinuz\n")
+    };
+    let (new, old) = ("6.18.1-arch1-1", "6.12.60-1-lts");
+    let host = |first: &str, second: &str| {
+        Host::new("arch", &[new, old])
+            .file("/boot/loader/loader.conf", "timeout 3\n")
+            .bls("/boot", "arch", &entry(first, new))
+            .bls("/boot", "arch-lts", &entry(second, old))
+    };
+    host("arch", "fedora").gives(new, "first entry of systemd-boot's menu");
+    host("bob", "bob").gives(new, "first entry of systemd-boot's menu");
+    host("bob", "alice").is_unknown("the order of boot entries depends on names that are not kept");
 }
 
 fn write(root: &Path, path: &str, bytes: &[u8]) {

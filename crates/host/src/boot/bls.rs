@@ -6,17 +6,19 @@ use std::cmp::Ordering;
 
 use fastpath_knowledge::compare;
 
-use crate::mask::mask_ids;
-use crate::tree::{FileKind, ReadError, Tree, Want};
+use crate::mask::{disguise, mask_ids};
+use crate::tree::{FileKind, ReadError, Tree};
 
-use super::{Unknown, numbered, read_text};
+use super::{Unknown, numbered, read_text, script};
 use crate::witness::Evidence;
 
 /// One entry file.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Entry {
-    /// The file's name with ids masked, without `.conf`.
+    /// The file's name with ids masked, without `.conf`: what entries are ordered by.
     pub(super) stem: String,
+    /// The same in disguise: what an entry is chosen by.
+    pub(super) id: String,
     /// The file with ids masked.
     pub(super) path: String,
     pub(super) title: String,
@@ -34,16 +36,20 @@ const MAX_ENTRIES: usize = 512;
 
 const SMALL: usize = 64 << 10;
 
-/// Line filter for an entry: never its `options`.
+/// Line filter for an entry: never its `options`, and names in disguise.
 fn keep_entry(line: &[u8], out: &mut Vec<u8>) {
     let line = String::from_utf8_lossy(line);
     let Some((key, value)) = line.trim().split_once([' ', '\t']) else { return };
     let value = match key {
-        "title" | "version" | "machine-id" | "sort-key" => value.trim(),
-        "linux" | "efi" | "uki" => value.split_whitespace().next().unwrap_or_default(),
+        "title" | "version" | "sort-key" => disguise(value.trim()),
+        "machine-id" => mask_ids(value.trim()),
+        "linux" | "efi" | "uki" => {
+            let path = value.split_whitespace().next().and_then(script::image_path);
+            path.unwrap_or_default()
+        }
         _ => return,
     };
-    out.extend_from_slice(mask_ids(&format!("{key} {value}")).as_bytes());
+    out.extend_from_slice(format!("{key} {value}").as_bytes());
 }
 
 /// The names with this suffix in a directory, which may be missing.
@@ -76,7 +82,7 @@ pub(super) fn read(tree: &dyn Tree, directory: &str) -> Result<Vec<Entry>, Unkno
     let mut entries = Vec::new();
     for name in names(tree, directory, ".conf")? {
         let path = format!("{directory}/{name}");
-        let text = match read_text(tree, &path, Want::lines(SMALL, keep_entry)) {
+        let text = match read_text(tree, &path, SMALL, keep_entry) {
             Ok(text) => text,
             // A dangling link, or removed in between: no loader shows it.
             Err(ReadError::Missing) => continue,
@@ -90,7 +96,7 @@ pub(super) fn read(tree: &dyn Tree, directory: &str) -> Result<Vec<Entry>, Unkno
 }
 
 fn parse(stem: String, path: String, text: &str) -> Entry {
-    let mut entry = Entry { stem, path, ..Entry::default() };
+    let mut entry = Entry { id: disguise(&stem), stem, path, ..Entry::default() };
     for (line, number) in numbered(text) {
         let Some((key, value)) = line.split_once(' ') else { continue };
         match key {

@@ -3,7 +3,8 @@
 //! Each loader's files are followed as the loader itself follows them: one-shot choice, saved choice, configured
 //! default, order of the menu. Where a file that would decide cannot be read the answer is that it is not known.
 //!
-//! Every text is compared with its ids masked, because a snapshot holds nothing else.
+//! Every name, title and choice is compared in its [disguise](crate::mask::disguise), because a snapshot holds nothing
+//! else.
 
 mod bls;
 mod grub;
@@ -13,9 +14,9 @@ mod systemd_boot;
 use fastpath_knowledge::Release;
 use serde::{Deserialize, Serialize};
 
-use crate::mask::mask_ids;
+use crate::mask::{disguise, mask_ids};
 use crate::os::{Environment, OsRelease};
-use crate::tree::{ReadError, Tree, Want};
+use crate::tree::{LineFilter, ReadError, Tree, Want};
 use crate::witness::Evidence;
 
 /// A boot loader whose files are understood.
@@ -69,6 +70,7 @@ struct Found {
 }
 
 /// Why it cannot be told.
+#[derive(Debug)]
 struct Unknown {
     why: String,
     evidence: Option<Evidence>,
@@ -182,10 +184,15 @@ fn loader(host: Host<'_>) -> Result<Loader, Unknown> {
     }
 }
 
-/// Reads a text, ids masked.
-fn read_text(tree: &dyn Tree, path: &str, want: Want) -> Result<String, ReadError> {
-    let content = tree.read(path, &want)?;
-    Ok(mask_ids(&String::from_utf8_lossy(&content.bytes)))
+/// Reads what a line filter leaves of a text.
+fn read_text(
+    tree: &dyn Tree,
+    path: &str,
+    limit: usize,
+    filter: LineFilter,
+) -> Result<String, ReadError> {
+    let content = tree.read(path, &Want::lines(limit, filter))?;
+    Ok(String::from_utf8_lossy(&content.bytes).into_owned())
 }
 
 /// Lines with their numbers.
@@ -203,9 +210,9 @@ fn shown(text: &str) -> String {
     out
 }
 
-/// The installed kernel with this release; `release` has its ids masked.
+/// The installed kernel with this release, which is in disguise.
 fn installed_as<'a>(host: Host<'a>, release: &str) -> Option<&'a Release> {
-    host.installed.iter().find(|installed| mask_ids(installed.as_str()) == release)
+    host.installed.iter().find(|installed| disguise(installed.as_str()) == release)
 }
 
 /// Whether a text looks like a release: `0-rescue-...` does not.
@@ -217,13 +224,13 @@ fn not_here(release: &str) -> Unknown {
     Unknown::new(format!("the boot entry names {}, which has no image here", shown(release)))
 }
 
-/// The installed kernel whose release stands in a title or a name, as a word of its own.
+/// The installed kernel whose release stands in a title or a name, which is in disguise, as a word of its own.
 fn mentioned<'a>(host: Host<'a>, text: &str) -> Option<&'a Release> {
     let part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '+' | '~');
     host.installed
         .iter()
         .filter(|release| {
-            let release = mask_ids(release.as_str());
+            let release = disguise(release.as_str());
             text.match_indices(&release).any(|(at, _)| {
                 let (before, after) = (&text[..at], &text[at + release.len()..]);
                 // `6.6.1` is not in `6.6.1-custom`, but it is in `name-6.6.1`.
@@ -233,11 +240,19 @@ fn mentioned<'a>(host: Host<'a>, text: &str) -> Option<&'a Release> {
         .max_by_key(|release| release.as_str().len())
 }
 
-/// The installed kernel that an image's path names.
-fn release_of_image(host: Host<'_>, path: &str) -> Result<Release, Unknown> {
-    const PREFIXES: [&str; 5] = ["vmlinuz-", "vmlinux-", "kernel-", "Image-", "bzImage-"];
+/// Whether the name of an image is one that many have.
+fn is_bare(name: &str) -> bool {
     const BARE: [&str; 7] =
         ["vmlinuz", "vmlinux", "kernel", "Image", "bzImage", "linux", "linux.efi"];
+    BARE.contains(&name)
+}
+
+/// The installed kernel that an image's path names, as [`script::image_path`] has it.
+fn release_of_image(host: Host<'_>, path: &str) -> Result<Release, Unknown> {
+    const PREFIXES: [&str; 5] = ["vmlinuz-", "vmlinux-", "kernel-", "Image-", "bzImage-"];
+    if let Some(why) = script::elsewhere(path) {
+        return Err(Unknown::new(why));
+    }
     let mut components = path.rsplit('/');
     let name = components.next().unwrap_or_default();
     let directory = components.next().unwrap_or_default();
@@ -245,7 +260,7 @@ fn release_of_image(host: Host<'_>, path: &str) -> Result<Release, Unknown> {
         let plain = suffix.strip_prefix("x86_64-").or_else(|| suffix.strip_prefix("aarch64-"));
         plain.unwrap_or(suffix)
     });
-    let bare = BARE.contains(&name);
+    let bare = is_bare(name);
     // kernel-install's layout: `/<machine id>/<release>/linux`.
     let named = suffix.or_else(|| bare.then_some(directory));
     if let Some(named) = named {
@@ -288,14 +303,14 @@ fn the_only_fit<'a>(host: Host<'a>, package: Option<&str>) -> Option<&'a Release
     fits.next().is_none().then_some(first)
 }
 
-/// The package a kernel is from, where the modules directory tells.
+/// The package a kernel is from, in disguise, where the modules directory tells.
 fn package_of(tree: &dyn Tree, release: &Release) -> Option<String> {
     let path = format!("/usr/lib/modules/{release}/pkgbase");
-    let text = read_text(tree, &path, Want::lines(4096, keep_masked)).ok()?;
+    let text = read_text(tree, &path, 4096, keep_disguised).ok()?;
     Some(text.lines().next()?.trim().to_owned())
 }
 
-/// Line filter that keeps whole lines, ids masked.
-fn keep_masked(line: &[u8], out: &mut Vec<u8>) {
-    out.extend_from_slice(mask_ids(&String::from_utf8_lossy(line)).as_bytes());
+/// Line filter that keeps whole lines, in disguise.
+fn keep_disguised(line: &[u8], out: &mut Vec<u8>) {
+    out.extend_from_slice(disguise(&String::from_utf8_lossy(line)).as_bytes());
 }

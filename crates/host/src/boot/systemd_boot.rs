@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 
 use fastpath_knowledge::{Release, compare};
 
-use crate::mask::mask_ids;
+use crate::mask::{disguise, has_stand_in, mask_ids};
 use crate::tree::{ReadError, Tree, Want};
 use crate::witness::Evidence;
 
@@ -27,7 +27,7 @@ const VARIABLE_LIMIT: usize = 4096;
 /// An EFI variable of the boot loader interface.
 pub(super) struct Variable {
     path: String,
-    /// Its text, ids masked.
+    /// Its text, in disguise.
     pub(super) text: String,
 }
 
@@ -46,37 +46,29 @@ pub(super) fn variable(tree: &dyn Tree, name: &str) -> Result<Option<Variable>, 
         Err(ReadError::Missing | ReadError::NotRecorded) => return Ok(None),
         Err(error) => return Err(Unknown::refused(&path, error)),
     };
-    let units = units(&redact_variable(&content.bytes)).into_iter().take_while(|&unit| unit != 0);
-    let text: String =
-        char::decode_utf16(units).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER)).collect();
+    // The reader sees what a snapshot keeps.
+    let text = variable_text(&redact_variable(&content.bytes));
     Ok(Some(Variable { path, text }).filter(|variable| !variable.text.is_empty()))
 }
 
 /// The attributes in front of a variable's value.
 const ATTRIBUTES: usize = 4;
 
-/// The UTF-16 units of a variable's value.
-fn units(bytes: &[u8]) -> Vec<u16> {
+/// The text in a variable: UTF-16 up to a zero.
+fn variable_text(bytes: &[u8]) -> String {
     let value = bytes.get(ATTRIBUTES..).unwrap_or_default();
-    value.chunks_exact(2).map(|pair| u16::from_le_bytes([pair[0], pair[1]])).collect()
+    let units = value.chunks_exact(2).map(|pair| u16::from_le_bytes([pair[0], pair[1]]));
+    char::decode_utf16(units.take_while(|&unit| unit != 0))
+        .map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER))
+        .collect()
 }
 
-/// Masks the ids in a variable's value and leaves its form as it is.
+/// A variable whose text is in disguise.
 fn redact_variable(bytes: &[u8]) -> Vec<u8> {
-    // One byte for each unit; what is not ASCII is no part of an id, and neither is the stand-in.
-    let narrow: String = units(bytes)
-        .into_iter()
-        .map(|unit| u8::try_from(unit).ok().filter(u8::is_ascii).map_or('\u{1}', char::from))
-        .collect();
-    let masked = mask_ids(&narrow);
-    let mut out = bytes.to_vec();
-    let pairs = out.get_mut(ATTRIBUTES..).unwrap_or_default().chunks_exact_mut(2);
-    for (pair, (before, after)) in pairs.zip(narrow.bytes().zip(masked.bytes())) {
-        if before != after {
-            pair[0] = after;
-        }
-    }
-    out
+    let Some(attributes) = bytes.get(..ATTRIBUTES) else { return bytes.to_vec() };
+    let text = disguise(&variable_text(bytes));
+    let units = text.encode_utf16().chain([0]).flat_map(u16::to_le_bytes);
+    attributes.iter().copied().chain(units).collect()
 }
 
 /// Whether systemd-boot is in use here.
@@ -96,8 +88,10 @@ pub(super) fn sign(tree: &dyn Tree) -> Sign {
 
 /// One entry of the menu.
 struct Entry {
-    /// The name it is chosen by: the file's, without the count of tries.
+    /// The name it is chosen by: the file's, without the count of tries, in disguise.
     id: String,
+    /// The same with ids masked: what entries are ordered by.
+    name: String,
     tries_left: Option<u32>,
     tries_done: u32,
     kind: Kind,
@@ -113,8 +107,10 @@ enum Kind {
 impl Entry {
     fn new(stem: &str, suffix: &str, kind: Kind) -> Self {
         let (stem, tries) = split_tries(stem);
+        let name = format!("{stem}{suffix}");
         Self {
-            id: format!("{stem}{suffix}"),
+            id: disguise(&name),
+            name,
             tries_left: tries.map(|(left, _)| left),
             tries_done: tries.map_or(0, |(_, done)| done),
             kind,
@@ -142,10 +138,10 @@ impl Entry {
                     .then_with(|| compare(&b.version, &a.version)),
                 (a, b) => b.is_some().cmp(&a.is_some()),
             })
-            .then_with(|| compare(&b.id, &a.id))
+            .then_with(|| compare(&b.name, &a.name))
             .then_with(|| b.tries_left.cmp(&a.tries_left))
             .then_with(|| a.tries_done.cmp(&b.tries_done))
-            .then_with(|| b.id.cmp(&a.id))
+            .then_with(|| b.name.cmp(&a.name))
     }
 }
 
@@ -168,7 +164,7 @@ fn split_tries(stem: &str) -> (&str, Option<(u32, u32)>) {
 fn keep_default(line: &[u8], out: &mut Vec<u8>) {
     let line = String::from_utf8_lossy(line);
     if let Some(value) = default_value(&line) {
-        out.extend_from_slice(mask_ids(&format!("default {value}")).as_bytes());
+        out.extend_from_slice(format!("default {}", disguise(value)).as_bytes());
     }
 }
 
@@ -204,9 +200,23 @@ pub(super) fn next(host: Host<'_>) -> Result<Found, Unknown> {
         return Err(Unknown::new(why));
     }
     match entries.first() {
+        Some(_) if order_is_hidden(&entries) => Err(Unknown::new(NO_ORDER)),
         Some(entry) => found(host, entry, None, "first entry of systemd-boot's menu"),
         None => Err(Unknown::new("systemd-boot has no boot entries")),
     }
+}
+
+const NO_ORDER: &str = "the order of boot entries depends on names that are not kept";
+
+/// Whether entries are ordered by texts whose disguise does not tell their order.
+fn order_is_hidden(entries: &[Entry]) -> bool {
+    let differ = |text: fn(&bls::Entry) -> &str| {
+        let mut texts: Vec<&str> = entries.iter().filter_map(Entry::keyed).map(text).collect();
+        texts.sort_unstable();
+        texts.dedup();
+        texts.len() > 1 && texts.into_iter().any(has_stand_in)
+    };
+    differ(|entry| entry.sort_key.as_deref().unwrap_or_default()) || differ(|entry| &entry.version)
 }
 
 /// A pattern, where it stands, and what it is.
@@ -232,7 +242,7 @@ struct LoaderConf {
 fn loader_conf(tree: &dyn Tree) -> Result<LoaderConf, Unknown> {
     let mut refused = None;
     for (path, partition) in LOADER_CONF.into_iter().zip(PARTITIONS) {
-        match read_text(tree, path, Want::lines(SMALL, keep_default)) {
+        match read_text(tree, path, SMALL, keep_default) {
             Ok(text) => {
                 let default = numbered(&text).filter_map(|(line, number)| {
                     let evidence = Evidence {
@@ -289,22 +299,34 @@ fn find<'a>(entries: &'a [Entry], pattern: &str) -> Result<Option<&'a Entry>, Un
     let fits = |id: &str| fits(&pattern, &id.to_lowercase());
     // Older releases leave the suffix out of names.
     let stem = |entry: &Entry| entry.id.rsplit_once('.').is_some_and(|(stem, _)| fits(stem));
-    let found =
-        entries.iter().find(|entry| fits(&entry.id)).or_else(|| entries.iter().find(|e| stem(e)));
+    let by_id = || entries.iter().filter(|entry| fits(&entry.id));
+    let found = by_id().next().or_else(|| entries.iter().find(|entry| stem(entry)));
     if found.is_none() && pattern.starts_with("auto-") {
         let why = format!("systemd-boot starts `{}` next, which is no kernel", shown(&pattern));
         return Err(Unknown::new(why));
     }
-    if found.is_none() && cuts_an_id(&pattern) {
-        return Err(Unknown::new("the default of systemd-boot names part of a machine id"));
+    if cuts_a_word(&pattern)
+        && (has_stand_in(&pattern) || entries.iter().any(|entry| has_stand_in(&entry.id)))
+    {
+        return Err(Unknown::new(
+            "the default of systemd-boot names part of a name that is not kept",
+        ));
+    }
+    if by_id().nth(1).is_some() && order_is_hidden(entries) {
+        return Err(Unknown::new(NO_ORDER));
     }
     Ok(found)
 }
 
-/// Whether a pattern starts with some digits of an id, which masked names cannot be compared with.
-fn cuts_an_id(pattern: &str) -> bool {
-    let rest = pattern.trim_start_matches(|c: char| c.is_ascii_hexdigit());
-    rest.len() < pattern.len() && rest.starts_with(['*', '?', '['])
+/// Whether a pattern leaves part of a word open, so that what stands for the word cannot be compared.
+fn cuts_a_word(pattern: &str) -> bool {
+    let special = |c: char| matches!(c, '*' | '?' | '[' | ']');
+    let (mut before, mut inside) = (' ', false);
+    for c in pattern.chars() {
+        inside |= special(c) && before.is_alphanumeric() || special(before) && c.is_alphanumeric();
+        before = c;
+    }
+    inside
 }
 
 /// Glob matching with `*`, `?` and `[...]`, in time bounded by the product of the lengths.
@@ -407,6 +429,7 @@ fn release_of_unified(host: Host<'_>, path: &str) -> Result<Release, Unknown> {
     let name = path.rsplit('/').next().unwrap_or_default();
     let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
     let (stem, _) = split_tries(stem);
+    let stem = &disguise(stem);
     if let Some(release) = mentioned(host, stem) {
         return Ok(release.clone());
     }
@@ -418,7 +441,7 @@ fn release_of_unified(host: Host<'_>, path: &str) -> Result<Release, Unknown> {
         (Some(release), None) => Ok(release.clone()),
         _ => Err(Unknown::new(format!(
             "the name of the unified kernel image `{}` tells no installed release",
-            shown(name)
+            shown(&disguise(name))
         ))),
     }
 }
@@ -458,25 +481,23 @@ mod tests {
     }
 
     #[test]
-    fn ids_in_variables_are_masked_in_place() {
+    fn variables_are_kept_in_disguise() {
         let wide = |text: &str| {
             let units = text.encode_utf16().flat_map(u16::to_le_bytes);
             [7, 0, 0, 0].into_iter().chain(units).collect::<Vec<u8>>()
         };
-        let before = wide("ü0123456789abcdef0123456789abcdef-6.1.0.conf\0");
-        let after = wide(
-            "ü0123456789abcdef0123456789abcdef-6.1.0.conf\0"
-                .replace("0123456789abcdef", "0000000000000000")
-                .as_str(),
-        );
+        let before = wide("0123456789abcdef0123456789abcdef-6.1.0.conf\0rest");
+        let after = wide("00000000000000000000000000000000-6.1.0.conf\0");
         assert_eq!(redact_variable(&before), after);
+        let kept = variable_text(&redact_variable(&wide("müller-6.1.0.conf\0")));
+        assert_eq!(kept, disguise("müller-6.1.0.conf"));
+        assert!(kept.ends_with("-6.1.0.conf") && !kept.contains("ller"), "{kept}");
     }
 
     proptest! {
         #[test]
-        fn redaction_keeps_the_form(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        fn redaction_changes_nothing_when_repeated(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
             let once = redact_variable(&bytes);
-            prop_assert_eq!(once.len(), bytes.len());
             prop_assert_eq!(redact_variable(&once), once);
         }
 
