@@ -31,7 +31,7 @@ pub enum CandidateKind {
 }
 
 /// Candidates of one file system at most.
-const MAX_CANDIDATES: usize = 4096;
+const MAX_CANDIDATES: usize = 1024;
 
 /// Directories that are looked into at most.
 const MAX_DIRECTORIES: usize = 4096;
@@ -160,6 +160,8 @@ fn look(
     seen: &mut HashSet<String>,
     found: &mut Vec<Candidate>,
 ) {
+    let Ok(real) = fs.stat(if directory.is_empty() { "/" } else { directory }) else { return };
+    let real = real.path.trim_end_matches('/');
     for entry in list(fs, directory).unwrap_or_default() {
         if !matches!(entry.kind, EntryKind::File | EntryKind::Link) {
             continue;
@@ -169,16 +171,22 @@ fn look(
             return;
         }
         // Two names of one file are one candidate, under the place its links lead to.
-        let Ok(stat) = fs.stat(&format!("{directory}/{}", entry.name)) else { continue };
-        if stat.kind != EntryKind::File || !seen.insert(stat.path.clone()) {
+        let mut path = format!("{real}/{}", entry.name);
+        if entry.kind == EntryKind::Link {
+            match fs.stat(&path) {
+                Ok(stat) if stat.kind == EntryKind::File => path = stat.path,
+                _ => continue,
+            }
+        }
+        if !seen.insert(path.clone()) {
             continue;
         }
         let by_target = || {
-            let (directory, name) = stat.path.rsplit_once('/')?;
+            let (directory, name) = path.rsplit_once('/')?;
             classify(directory, name).and_then(|(_, release)| release)
         };
         let release = release.or_else(by_target);
-        found.push(Candidate { path: stat.path, release, kind });
+        found.push(Candidate { path, release, kind });
     }
 }
 

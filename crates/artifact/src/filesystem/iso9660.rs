@@ -333,6 +333,11 @@ impl Nodes for Iso<'_> {
         node.extents.iter().map(|(_, len)| *len).sum()
     }
 
+    /// Every record may be continued elsewhere.
+    fn cost(&self, directory: &Record) -> u64 {
+        self.size(directory).saturating_mul(2 * MAX_CONTINUED as u64)
+    }
+
     fn scan(&mut self, directory: &Record, visit: &mut Visit<'_, u64>) -> Result<(), FsError> {
         let &[(start, len)] = directory.extents.as_slice() else {
             return Err(damaged(directory.at, "a directory in several parts"));

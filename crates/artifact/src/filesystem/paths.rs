@@ -17,7 +17,14 @@ const MAX_COMPONENTS: usize = 1024;
 pub(crate) const MAX_TARGET: u64 = 4096;
 
 /// Bytes of one directory that are read at most.
-pub(crate) const MAX_DIRECTORY: u64 = 64 << 20;
+pub(crate) const MAX_DIRECTORY: u64 = 16 << 20;
+
+/// Bytes of directories that are read at most in one file system: each name is looked for from the start, and in a made
+/// up one all the blocks of a large directory may be the same.
+const MAX_SCANNED: u64 = 1 << 30;
+
+/// What a name that was listed counts, in bytes, as a directory's size may be made up as well.
+const NAME: u64 = 64;
 
 /// What a directory calls for each of its names: name, where the node is, and what it is if the directory says so.
 /// `.` and `..` may be among them. It answers whether it wants more.
@@ -46,6 +53,11 @@ pub(crate) trait Nodes {
     /// Fills `buf` from a file, within its size.
     fn read_at(&mut self, file: &Self::Node, offset: u64, buf: &mut [u8]) -> Result<(), FsError>;
 
+    /// What it costs to go through a directory, in bytes.
+    fn cost(&self, directory: &Self::Node) -> u64 {
+        self.size(directory)
+    }
+
     /// Directories each of which may be the root of a system: absolute links inside of one lead into it again.
     fn roots(&mut self) -> Result<Vec<String>, FsError> {
         Ok(vec!["/".to_owned()])
@@ -68,6 +80,8 @@ pub(crate) trait Nodes {
 pub(crate) struct Paths<T> {
     nodes: T,
     roots: Vec<String>,
+    /// Bytes of directories that may still be read.
+    budget: u64,
 }
 
 /// A node and the way to it from the root, links resolved.
@@ -88,7 +102,14 @@ impl<T: Nodes> Place<T> {
 impl<T: Nodes> Paths<T> {
     pub(crate) fn new(mut nodes: T) -> Result<Self, FsError> {
         let roots = nodes.roots()?;
-        Ok(Self { nodes, roots })
+        Ok(Self { nodes, roots, budget: MAX_SCANNED })
+    }
+
+    /// Takes from the budget of work.
+    fn spend(&mut self, cost: u64) -> Result<(), FsError> {
+        let limit = FsError::Limit { what: "bytes in all directories", limit: MAX_SCANNED };
+        self.budget = self.budget.checked_sub(cost).ok_or(limit)?;
+        Ok(())
     }
 
     /// Walks a path; the last component is followed if it is a link.
@@ -131,6 +152,7 @@ impl<T: Nodes> Paths<T> {
             if self.nodes.kind(&place.node) != EntryKind::Directory {
                 return Err(FsError::Missing);
             }
+            self.spend(self.nodes.cost(&place.node).min(MAX_DIRECTORY << 4))?;
             let id = self.nodes.lookup(&place.node, &name)?.ok_or(FsError::Missing)?;
             let node = self.nodes.node(id)?;
             if self.nodes.kind(&node) != EntryKind::Link {
@@ -176,6 +198,7 @@ impl<T: Nodes> FileSystem for Paths<T> {
         if self.nodes.kind(&node) != EntryKind::Directory {
             return Err(FsError::Missing);
         }
+        self.spend(self.nodes.cost(&node).min(MAX_DIRECTORY << 4))?;
         let mut found = Vec::new();
         let mut full = false;
         self.nodes.scan(&node, &mut |name, id, kind| {
@@ -188,6 +211,7 @@ impl<T: Nodes> FileSystem for Paths<T> {
             }
             !full
         })?;
+        self.spend(found.len() as u64 * NAME)?;
         if full {
             return Err(FsError::Limit { what: "names in a directory", limit: MAX_NAMES as u64 });
         }

@@ -358,3 +358,47 @@ fn a_file_system_inside_of_partitions_inside_of_qcow2() {
     let mut fs = filesystem::probe(&mut part).unwrap().unwrap();
     compare(&mut *fs, &root, &["lost+found"]);
 }
+
+#[test]
+fn an_iso_with_partitions_on_top_is_one_volume() {
+    if !have(&["xorriso"]) {
+        return;
+    }
+    let dir = scratch();
+    let root = dir.path().join("root");
+    tree(&root, 20);
+    sh(
+        dir.path(),
+        "truncate -s 1M efi; xorriso -as mkisofs -quiet -R -append_partition 2 0xef efi \
+         -appended_part_as_gpt -partition_offset 16 -o image root >log 2>&1; \
+         xorriso -as mkisofs -quiet -R -append_partition 2 0xef efi -o mbr root >log 2>&1",
+    );
+    for name in ["image", "mbr"] {
+        let image = fs::read(dir.path().join(name)).unwrap();
+        assert_eq!(image[510..512], [0x55, 0xaa], "{name} has a table");
+        let mut input = Cursor::new(&image);
+        let found = volumes(&mut input).unwrap();
+        let whole = Volume { name: String::new(), offset: 0, length: image.len() as u64 };
+        assert_eq!(found, [whole], "{name}");
+        let mut part = found[0].open(&mut input);
+        compare(&mut *filesystem::probe(&mut part).unwrap().unwrap(), &root, &[]);
+    }
+}
+
+#[test]
+fn what_is_known_and_not_read_is_named() {
+    // Label of a physical volume, header of LUKS, superblock of EROFS.
+    for (at, magic, what) in [
+        (512, &b"LABELONE\x01\0\0\0\0\0\0\0\0\0\0\0\x20\0\0\0LVM2 001"[..], "LVM"),
+        (0, b"LUKS\xba\xbe\0\x02", "LUKS"),
+        (1024, b"\xe2\xe1\xf5\xe0", "EROFS"),
+        (3, b"NTFS    ", "NTFS"),
+    ] {
+        let mut image = vec![0; 100_000];
+        image[at..at + magic.len()].copy_from_slice(magic);
+        let mut input = Cursor::new(image);
+        assert_eq!(volumes(&mut input).unwrap().len(), 1, "{what}");
+        let error = filesystem::probe(&mut input).err().unwrap().to_string();
+        assert!(error.contains(what) && error.contains("not read here"), "{error}");
+    }
+}

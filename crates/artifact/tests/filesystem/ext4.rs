@@ -215,3 +215,56 @@ fn a_superblock_that_lies_costs_nothing() {
     let error = fastpath_artifact::filesystem::probe(&mut input).err().unwrap();
     assert!(matches!(error, FsError::Unsupported(_)), "{error}");
 }
+
+/// A directory of 5 MiB whose blocks are all the same one, in an image of a MiB.
+#[test]
+fn a_directory_made_of_one_block_ends() {
+    if !have(&["mkfs.ext4"]) {
+        return;
+    }
+    let dir = scratch();
+    sh(
+        dir.path(),
+        "mkdir -p root/boot; truncate -s 1M s; \
+         mkfs.ext4 -q -O ^has_journal,^metadata_csum,^resize_inode -b 4096 -N 32 -d root s",
+    );
+    let mut image = fs::read(dir.path().join("s")).unwrap();
+    let block = |number: usize| number * 4096;
+    // Names without end in the last block; the blocks before it are leaves of a tree of extents that name only it.
+    let (names, leaves) = (255, 240);
+    for at in (block(names)..block(names + 1)).step_by(16) {
+        image[at..at + 16].copy_from_slice(b"\x0b\0\0\0\x10\0\x08\x01config-x");
+    }
+    for leaf in 0..4 {
+        let at = block(leaves + leaf);
+        image[at..at + 12].copy_from_slice(b"\x0a\xf3\x54\x01\x54\x01\0\0\0\0\0\0");
+        for entry in 0..340_u32 {
+            let mut extent = [0; 12];
+            let first = u32::try_from(leaf).unwrap() * 340 + entry;
+            extent[..4].copy_from_slice(&first.to_le_bytes());
+            extent[4] = 1;
+            extent[8..].copy_from_slice(&u32::try_from(names).unwrap().to_le_bytes());
+            image[at + 12 + entry as usize * 12..][..12].copy_from_slice(&extent);
+        }
+    }
+    // The inode of the root directory is the second one.
+    let table = u32::from_le_bytes(image[4096 + 8..4096 + 12].try_into().unwrap());
+    let root = block(table as usize) + 256;
+    assert_eq!(image[root..root + 2], [0xed, 0x41]);
+    image[root + 4..root + 8].copy_from_slice(&(4 * 340 * 4096_u32).to_le_bytes());
+    let map = root + 0x28;
+    for (index, leaf) in (0..4_u32).enumerate() {
+        let at = map + 12 + index * 12;
+        image[at..at + 4].copy_from_slice(&(leaf * 340).to_le_bytes());
+        image[at + 4..at + 8]
+            .copy_from_slice(&(u32::try_from(leaves).unwrap() + leaf).to_le_bytes());
+        image[at + 8..at + 12].fill(0);
+    }
+    image[map..map + 12].copy_from_slice(b"\x0a\xf3\x04\0\x04\0\x01\0\0\0\0\0");
+    let mut input = std::io::Cursor::new(&image);
+    let mut fs = fastpath_artifact::filesystem::probe(&mut input).unwrap().unwrap();
+    assert!(matches!(fs.read_dir("/"), Err(FsError::Limit { .. })));
+    assert!(matches!(fs.read("/b", 10), Err(FsError::Missing)));
+    drop(fs);
+    crate::tools::exercise(&image);
+}

@@ -28,6 +28,9 @@ const TAG_LAST: u32 = 8;
 /// Blocks that are kept: 128 GiB of them in a transaction log of at most a few GiB.
 const MAX_BLOCKS: usize = 1 << 20;
 
+/// Descriptors, commits and revocations that are read: all the blocks of a made up journal may be the same.
+const MAX_READ: u32 = 1 << 17;
+
 /// A block in the journal.
 #[derive(Clone, Copy)]
 pub(super) struct Copy {
@@ -143,8 +146,14 @@ impl Journal<'_, '_> {
         let (mut written, mut revoked) = (HashMap::new(), HashSet::new());
         // Each block of the ring at most once.
         let mut left = self.end - self.first;
+        let mut read = 0;
         while left > 0 {
             left -= 1;
+            read += 1;
+            if read > MAX_READ || revoked.len() > MAX_BLOCKS {
+                let limit = MAX_READ.into();
+                return Err(FsError::Limit { what: "transactions in the journal", limit });
+            }
             let (data, at) = self.block(block)?;
             let bytes = Bytes::new(&data, at);
             if bytes.be32(0)? != MAGIC || bytes.be32(8)? != sequence {
