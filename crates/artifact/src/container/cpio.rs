@@ -20,7 +20,9 @@ pub(crate) fn is_header(head: &[u8]) -> bool {
 /// One file of an RPM's header.
 pub(crate) struct File {
     pub(crate) name: String,
+    /// How much of it is in the payload.
     pub(crate) size: u64,
+    pub(crate) regular: bool,
 }
 
 /// One member's header.
@@ -65,8 +67,7 @@ impl Reader {
                     let detail = format!("file {index} of {}", files.len());
                     return Err(place.damaged(FORMAT, start, detail));
                 };
-                // The mode is in the header as well; a link is read as a file that holds its target.
-                (file.name.clone(), file.size, 0o100_000)
+                (file.name.clone(), file.size, if file.regular { 0o100_000 } else { 0 })
             }
             _ => return Err(place.damaged(FORMAT, start, "no member's header")),
         };

@@ -3,6 +3,8 @@
 //! Only what is wanted of the header is kept: what package it is and, for the stripped payload of large packages, the
 //! names and sizes of its files. <https://rpm.org/docs/latest/manual/format.html>
 
+use std::collections::HashMap;
+
 use super::cpio::File;
 use crate::fail::{Failure, Place};
 use crate::source::{Charge, Shared, Source, len_u64};
@@ -19,7 +21,7 @@ const MAX_HEADER: u64 = 24 << 20;
 const MAX_ENTRIES: u32 = 0xffff;
 
 /// The most files a stripped payload may name.
-const MAX_FILES: usize = 400_000;
+const MAX_FILES: usize = 100_000;
 
 mod tag {
     pub(super) const NAME: u32 = 1000;
@@ -27,7 +29,9 @@ mod tag {
     pub(super) const RELEASE: u32 = 1002;
     pub(super) const ARCH: u32 = 1022;
     pub(super) const FILE_SIZES: u32 = 1028;
+    pub(super) const FILE_MODES: u32 = 1030;
     pub(super) const SOURCE_RPM: u32 = 1044;
+    pub(super) const FILE_INODES: u32 = 1096;
     pub(super) const DIR_INDEXES: u32 = 1116;
     pub(super) const BASE_NAMES: u32 = 1117;
     pub(super) const DIR_NAMES: u32 = 1118;
@@ -86,10 +90,11 @@ impl Store {
         Some(String::from_utf8_lossy(string).into_owned())
     }
 
-    /// Numbers of 32 or 64 bits.
+    /// Numbers of 16, 32 or 64 bits.
     fn numbers(&self, tag: u32) -> Option<impl Iterator<Item = u64>> {
         let (kind, offset, count) = self.entry(tag)?;
         let width = match kind {
+            3 => 2,
             4 => 4,
             5 => 8,
             _ => return None,
@@ -114,8 +119,13 @@ impl Header {
             Some(sizes) => sizes.take(MAX_FILES).collect(),
             None => store.numbers(tag::FILE_SIZES)?.take(MAX_FILES).collect(),
         };
+        let modes = store.numbers(tag::FILE_MODES)?;
+        let inodes: Vec<u64> = store.numbers(tag::FILE_INODES)?.take(MAX_FILES).collect();
+        // Of several names of one file only the last has the content. A package's inodes are numbered by its builder.
+        let last: HashMap<u64, usize> =
+            inodes.iter().enumerate().map(|(number, inode)| (*inode, number)).collect();
         let mut files = Vec::new();
-        for ((name, index), size) in names.zip(indexes).zip(sizes) {
+        for (((name, index), size), mode) in names.zip(indexes).zip(sizes).zip(modes) {
             let directory = directories.get(usize::try_from(index).ok()?)?;
             // Only short names are looked for; together the others could be gigabytes, since they share directories.
             let path = if directory.len() + name.len() <= 512 {
@@ -123,7 +133,15 @@ impl Header {
             } else {
                 String::new()
             };
-            files.push(File { name: path, size });
+            let has_content = match mode & 0o170_000 {
+                0o100_000 => {
+                    inodes.get(files.len()).and_then(|inode| last.get(inode)) == Some(&files.len())
+                }
+                // The target of a link.
+                kind => kind == 0o120_000,
+            };
+            let regular = mode & 0o170_000 == 0o100_000;
+            files.push(File { name: path, size: if has_content { size } else { 0 }, regular });
         }
         Some(files)
     }

@@ -295,3 +295,116 @@ fn an_arch_kernel_answers_with_its_image() {
         ["usr/lib/modules/6.18.7-arch1-1/vmlinuz 6.18.7-arch1-1 y"]
     );
 }
+
+/// An RPM made by hand, with the stripped payload that `rpmbuild` uses only above 4 GB.
+fn stripped_rpm(files: &[(&str, &[u8])]) -> Vec<u8> {
+    let mut data = Vec::new();
+    let mut index = Vec::new();
+    let mut entry = |tag: u32, kind: u32, count: usize, bytes: &[u8]| {
+        if kind == 4 {
+            data.resize(data.len().next_multiple_of(4), 0);
+        }
+        let offset = u32::try_from(data.len()).unwrap();
+        for word in [tag, kind, offset, u32::try_from(count).unwrap()] {
+            index.extend_from_slice(&word.to_be_bytes());
+        }
+        data.extend_from_slice(bytes);
+    };
+    let words = |words: Vec<usize>| -> Vec<u8> {
+        words.into_iter().flat_map(|word| u32::try_from(word).unwrap().to_be_bytes()).collect()
+    };
+    entry(1000, 6, 1, b"kernel-core\0");
+    entry(1001, 6, 1, b"6.12.0\0");
+    entry(1002, 6, 1, b"211.el10\0");
+    entry(1022, 6, 1, b"x86_64\0");
+    entry(1044, 6, 1, b"kernel-6.12.0-211.el10.src.rpm\0");
+    entry(1124, 6, 1, b"cpio\0");
+    entry(1028, 4, files.len(), &words(files.iter().map(|(_, bytes)| bytes.len()).collect()));
+    entry(1116, 4, files.len(), &words(vec![0; files.len()]));
+    // Without content it is a directory or another name of the last file.
+    let kind =
+        |(name, _): &(&str, &[u8])| if name.contains(".d") { 0o40_755_u16 } else { 0o100_644 };
+    let modes: Vec<u8> = files.iter().map(kind).flat_map(u16::to_be_bytes).collect();
+    entry(1030, 3, files.len(), &modes);
+    let inode = |(number, (name, _)): (usize, &(&str, &[u8]))| {
+        if *name == "link" { files.len() } else { number + 1 }
+    };
+    entry(1096, 4, files.len(), &words(files.iter().enumerate().map(inode).collect()));
+    let names: Vec<String> = files.iter().map(|(name, _)| format!("{name}\0")).collect();
+    let names = names.concat();
+    entry(1117, 8, files.len(), names.as_bytes());
+    entry(1118, 8, 1, b"/lib/modules/6.12.0-211.el10.x86_64/\0");
+    let intro = |entries: usize, size: usize| {
+        let mut intro = vec![0x8e, 0xad, 0xe8, 1, 0, 0, 0, 0];
+        intro.extend_from_slice(&words(vec![entries, size]));
+        intro
+    };
+    let mut out = vec![0; 96];
+    out[..4].copy_from_slice(&[0xed, 0xab, 0xee, 0xdb]);
+    // A signature header of one entry and three bytes, filled up to eight.
+    out.extend_from_slice(&intro(1, 3));
+    out.extend_from_slice(&[0; 16 + 3 + 5]);
+    out.extend_from_slice(&intro(index.len() / 16, data.len()));
+    out.extend_from_slice(&index);
+    out.extend_from_slice(&data);
+    let mut payload = Vec::new();
+    for (number, (name, bytes)) in files.iter().enumerate() {
+        payload.extend_from_slice(format!("07070X{number:08x}\0\0").as_bytes());
+        if *name == "link" || name.contains(".d") {
+            continue;
+        }
+        payload.extend_from_slice(bytes);
+        payload.resize(payload.len().next_multiple_of(4), 0);
+    }
+    let trailer = crate::make::cpio(&[]);
+    payload.extend_from_slice(&trailer);
+    out.extend_from_slice(&gzip(&payload));
+    out
+}
+
+#[test]
+fn the_stripped_payload_of_large_rpms_takes_names_from_the_header() {
+    let text = config("6.12.0-211.el10.x86_64", YES);
+    let last = noise(99_999, 3);
+    let rpm = stripped_rpm(&[
+        ("System.map", b"not a map"),
+        ("kernel.d", &[0; 4096]),
+        ("link", &last),
+        ("config", &text),
+        ("vmlinuz", &last),
+    ]);
+    assert_eq!(
+        show(&find_all("x", &rpm)),
+        ["lib/modules/6.12.0-211.el10.x86_64/config 6.12.0-211.el10.x86_64 y"]
+    );
+    // An index beyond the list.
+    let mut payload = b"07070X000000ff\0\0".to_vec();
+    payload.resize(64, 0);
+    let mut lying = stripped_rpm(&[]);
+    let stream = gzip(&crate::make::cpio(&[]));
+    lying.truncate(lying.len() - stream.len());
+    lying.extend_from_slice(&gzip(&payload));
+    let message = errors(find("x", &lying).1).remove(0);
+    assert!(message.contains("damaged cpio at offset 0: file 255 of 0"), "{message}");
+}
+
+#[test]
+fn a_source_package_is_not_taken_for_a_kernel() {
+    if !have("rpmbuild") {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path();
+    write(root, "SOURCES/config-6.1.0", &config("6.1.0", YES));
+    write(root, "SOURCES/config-6.2.0", &config("6.2.0", NO));
+    let spec = "Name: kernel\nVersion: 6.1.0\nRelease: 1\nSummary: x\nLicense: GPL-2.0\n\
+                Source0: config-6.1.0\nSource1: config-6.2.0\n%description\nx\n";
+    write(root, "x.spec", spec.as_bytes());
+    let top = format!("_topdir {}", root.display());
+    run("rpmbuild", &["-bs", "--define", &top, "x.spec"], root);
+    let bytes = fs::read(root.join("SRPMS/kernel-6.1.0-1.src.rpm")).unwrap();
+    assert_eq!(
+        show(&find_all("x", &bytes)),
+        ["config-6.1.0 6.1.0 y", "config-6.2.0 6.2.0 not set"]
+    );
+}
