@@ -63,7 +63,7 @@ impl TryFrom<String> for Constraint {
             });
             match found {
                 Some((operator, version)) if is_version(&version) => {
-                    terms.push((operator, version))
+                    terms.push((operator, version));
                 }
                 _ => {
                     return Err(format!(

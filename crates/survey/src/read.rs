@@ -119,7 +119,6 @@ fn check(
                 .finish()
                 .map_err(|source| ReadError::Io { url: resolved.url.clone(), source })?;
         }
-        Kind::Deb(_) => {}
         Kind::Rpm(package) => {
             // A signed index vouches for the package by its digest; else the package must do so itself.
             let pins = if package.basis == rpm::Basis::Index { &[][..] } else { keys.pins };
@@ -138,7 +137,7 @@ fn check(
         }
         // Its signature covers the whole file: see `pacman::authenticate`.
         Kind::Pacman(package) if whole => crate::pacman::verify_whole(package, remote)?,
-        Kind::Pacman(_) => {}
+        Kind::Deb(_) | Kind::Pacman(_) => {}
     }
     let verified = whole && trust == Trust::Partial;
     Ok(if verified { Trust::Verified } else { trust })
