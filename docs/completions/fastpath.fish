@@ -62,7 +62,7 @@ complete -c fastpath -n "__fish_fastpath_using_subcommand snapshot" -l root -d '
 complete -c fastpath -n "__fish_fastpath_using_subcommand snapshot" -s f -l force -d 'Replace the archive if there is one'
 complete -c fastpath -n "__fish_fastpath_using_subcommand snapshot" -s h -l help -d 'Print help'
 complete -c fastpath -n "__fish_fastpath_using_subcommand matrix" -l target -d 'Show one target in full, with its advisories and remedies; the exit code tells its verdict' -r
-complete -c fastpath -n "__fish_fastpath_using_subcommand matrix" -l data -d 'The survey\'s data set [default: $XDG_DATA_HOME/fastpath/survey.jsonl]' -r -F
+complete -c fastpath -n "__fish_fastpath_using_subcommand matrix" -l data -d 'The survey\'s data set [default: `$XDG_DATA_HOME/fastpath/survey.jsonl`]' -r -F
 complete -c fastpath -n "__fish_fastpath_using_subcommand matrix" -l alternatives -d 'Show other kernels of a target\'s distribution that have the option' -r
 complete -c fastpath -n "__fish_fastpath_using_subcommand matrix" -l knowledge -d 'Add advisories and remedies from a TOML file; it can never remove a block' -r -F
 complete -c fastpath -n "__fish_fastpath_using_subcommand matrix" -l format -d 'How to print the matrix' -r -f -a "text\t'For people'
@@ -76,7 +76,7 @@ complete -c fastpath -n "__fish_fastpath_using_subcommand matrix" -s q -l quiet 
 complete -c fastpath -n "__fish_fastpath_using_subcommand matrix" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c fastpath -n "__fish_fastpath_using_subcommand survey" -l flavour -d 'Only targets of these flavours: default, hwe, backports, cloud, rt, lowlatency, uek, rhck' -r
 complete -c fastpath -n "__fish_fastpath_using_subcommand survey" -l diff -d 'Show what changed between two runs, the last two if none is named; `published` stands for the published rows' -r
-complete -c fastpath -n "__fish_fastpath_using_subcommand survey" -l data -d 'The data set to add to [default: $XDG_DATA_HOME/fastpath/survey.jsonl]' -r -F
+complete -c fastpath -n "__fish_fastpath_using_subcommand survey" -l data -d 'The data set to add to [default: `$XDG_DATA_HOME/fastpath/survey.jsonl`]' -r -F
 complete -c fastpath -n "__fish_fastpath_using_subcommand survey" -l keyring -d 'A keyring file or folder besides the system\'s' -r -F
 complete -c fastpath -n "__fish_fastpath_using_subcommand survey" -l mirror -d 'Read a target from this repository' -r
 complete -c fastpath -n "__fish_fastpath_using_subcommand survey" -l ca-file -d 'Certificates to trust instead of the system\'s' -r -F

@@ -172,7 +172,7 @@ pub struct MatrixArgs {
     /// Show the published rows only, whatever a survey has found
     #[arg(long)]
     pub published: bool,
-    /// The survey's data set [default: $XDG_DATA_HOME/fastpath/survey.jsonl]
+    /// The survey's data set [default: `$XDG_DATA_HOME/fastpath/survey.jsonl`]
     #[arg(long, value_name = "FILE", conflicts_with = "published")]
     pub data: Option<PathBuf>,
     /// Show other kernels of a target's distribution that have the option
@@ -197,6 +197,7 @@ pub struct MatrixArgs {
                   Examples:\n  fastpath survey debian-12 debian-13 debian-13-backports\n  fastpath survey --flavour hwe,backports\n  \
                   fastpath survey --diff published\n  fastpath survey --mirror rhel-9.8=file:///srv/rocky/9/BaseOS/x86_64/os/ rhel-9.8"
 )]
+#[allow(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub struct SurveyArgs {
     /// Targets by published name or catalogue id; all of the catalogue if none is given
     #[arg(value_name = "TARGET")]
@@ -210,7 +211,7 @@ pub struct SurveyArgs {
     /// Show what changed between two runs, the last two if none is named; `published` stands for the published rows
     #[arg(long, value_name = "RUN", num_args = 0..=2, conflicts_with_all = ["targets", "all_kernels", "flavour"])]
     pub diff: Option<Vec<String>>,
-    /// The data set to add to [default: $XDG_DATA_HOME/fastpath/survey.jsonl]
+    /// The data set to add to [default: `$XDG_DATA_HOME/fastpath/survey.jsonl`]
     #[arg(long, value_name = "FILE")]
     pub data: Option<PathBuf>,
     /// A keyring file or folder besides the system's

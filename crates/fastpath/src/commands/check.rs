@@ -55,7 +55,7 @@ fn aim(check: &mut Check<'_>, args: &CheckArgs) {
                 command.push_str(&quoted(root.as_os_str()));
             }
             // What could not be read when the snapshot was taken cannot be read from it.
-            (None, Some(_)) if as_root => *command = "sudo fastpath snapshot --force".to_owned(),
+            (None, Some(_)) if as_root => "sudo fastpath snapshot --force".clone_into(command),
             (None, Some(snapshot)) => {
                 command.push_str(" --snapshot ");
                 command.push_str(&quoted(snapshot.as_os_str()));

@@ -51,7 +51,7 @@ fn inspect(file: &Path, args: &InspectArgs, knowledge: &Knowledge) -> anyhow::Re
     let mut written = Ok(());
     let mut answer = |found: Found| {
         let (release, witness) = read(&input, &found);
-        let verdict = judge(&input, &found, release, witness, args, knowledge);
+        let verdict = judge(&input, &found, release.as_ref(), &witness, args, knowledge);
         match verdict {
             Ok(verdict) => verdicts.push(verdict),
             Err(error) => written = Err(error),
@@ -174,20 +174,20 @@ fn read(input: &str, found: &Found) -> (Option<Release>, Witness) {
 fn judge(
     input: &str,
     found: &Found,
-    release: Option<Release>,
-    witness: Witness,
+    release: Option<&Release>,
+    witness: &Witness,
     args: &InspectArgs,
     knowledge: &Knowledge,
 ) -> anyhow::Result<Verdict> {
     let member = found.member.as_deref();
-    judge_witness(input, member, release, &witness, found.bytes_read, args, knowledge)
+    judge_witness(input, member, release, witness, found.bytes_read, args, knowledge)
 }
 
 /// Judges one kernel and prints the answer. An advisory may be brought by the release and by the header's version.
 fn judge_witness(
     input: &str,
     member: Option<&str>,
-    release: Option<Release>,
+    release: Option<&Release>,
     witness: &Witness,
     bytes_read: u64,
     args: &InspectArgs,
@@ -195,10 +195,10 @@ fn judge_witness(
 ) -> anyhow::Result<Verdict> {
     let header = witness.header_version.as_deref().and_then(Release::new);
     let witnesses = std::slice::from_ref(witness);
-    let known = release.as_ref().or(header.as_ref());
+    let known = release.or(header.as_ref());
     let mut judgement = fastpath_verdict::judge(known, witnesses, false, knowledge);
     let mut advisories: Vec<&Advisory> = Vec::new();
-    for version in [release.as_ref(), header.as_ref()].into_iter().flatten() {
+    for version in [release, header.as_ref()].into_iter().flatten() {
         let other = fastpath_verdict::judge(Some(version), witnesses, false, knowledge);
         if other.verdict == Verdict::Blocked {
             judgement = other;
@@ -212,7 +212,7 @@ fn judge_witness(
     let inspected = Inspected {
         input,
         member,
-        release: release.as_ref(),
+        release,
         witness,
         judgement: &judgement,
         advisories,
