@@ -12,7 +12,7 @@ use fastpath_kconfig::{Defect, Text};
 use fastpath_knowledge::Release;
 
 use crate::container::{ar, cpio, rpm, tar};
-use crate::decompress::{Compression, Tail, open};
+use crate::decompress::{Compression, Tail, is_lzop, open};
 use crate::error::Error;
 use crate::fail::{FATAL, Failure, Place, printable};
 use crate::found::{Evidence, Found};
@@ -285,6 +285,9 @@ impl Search<'_> {
             let inner = place.unpacked();
             let mut inside = open(compression, Tail::Streams, &mut source, *place, self.shared)?;
             return self.visit(&inner, &mut inside, hint);
+        }
+        if is_lzop(head) {
+            return Err(place.unsupported("the compression", "lzop"));
         }
         if head.starts_with(ar::MAGIC) {
             return self.ar(place, &mut source);

@@ -12,7 +12,7 @@ use std::io::Read;
 
 use memchr::memmem;
 
-use crate::decompress::{Compression, Tail, open};
+use crate::decompress::{Compression, Tail, is_lzop, open};
 use crate::error::Error;
 use crate::fail::{Failure, Place};
 use crate::source::{Charge, Peeked, Shared, Source, len_u64, len_usize, read_up_to};
@@ -182,17 +182,14 @@ impl Search<'_> {
         };
         let version = bzimage_version(raw);
         let mut failure = None;
-        if let Some(payload) = payload
-            && let Some(compression) = Compression::sniff(payload)
-        {
-            match self.stream(compression, payload) {
-                Ok(mut image) => {
-                    image.version = version.or(image.version);
-                    return Ok(Some(image));
-                }
-                Err(error) if error.level < self.place.level => return Err(error),
-                Err(error) => failure = Some(error),
+        match payload.map(|payload| self.payload(payload)) {
+            Some(Ok(Some(mut image))) => {
+                image.version = version.or(image.version);
+                return Ok(Some(image));
             }
+            Some(Err(error)) if error.level < self.place.level => return Err(error),
+            Some(Err(error)) => failure = Some(error),
+            Some(Ok(None)) | None => {}
         }
         if let Some(mut image) = self.tries(raw)? {
             image.version = version.or(image.version);
@@ -202,6 +199,20 @@ impl Search<'_> {
             let format = Kind::sniff(raw).map_or("kernel image", Kind::name);
             self.place.damaged(format, len_u64(raw.len()), "no compressed kernel in it")
         }))
+    }
+
+    /// Searches the kernel that a header says is here: compressed, or as it is.
+    fn payload(&self, bytes: &[u8]) -> Result<Option<Image>, Failure> {
+        if let Some(compression) = Compression::sniff(bytes) {
+            return self.stream(compression, bytes).map(Some);
+        }
+        if is_lzop(bytes) {
+            return Err(self.place.unsupported("the compression", "lzop"));
+        }
+        let mut image = Image::default();
+        let mut rest = bytes;
+        self.scan(&mut rest, &mut image, None, u64::MAX)?;
+        Ok(image.is_kernel().then_some(image))
     }
 
     /// Looks for a compressed kernel in an image that was searched as it is without finding a configuration.

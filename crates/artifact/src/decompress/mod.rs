@@ -63,6 +63,12 @@ impl Compression {
     }
 }
 
+/// Whether this is an lzop file, or the stream a kernel built with `CONFIG_KERNEL_LZO` has: known, and not read, since
+/// hardly any kernel is built so and the one decoder that may be used here is neither kept nor fuzzed.
+pub(crate) fn is_lzop(head: &[u8]) -> bool {
+    head.starts_with(&[0x89, b'L', b'Z', b'O', 0, b'\r', b'\n', 0x1a, b'\n'])
+}
+
 /// What may come after the end of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tail {

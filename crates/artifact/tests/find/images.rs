@@ -162,6 +162,22 @@ fn exported_names_in_an_image_are_a_yes_and_their_absence_is_nothing() {
 }
 
 #[test]
+fn a_bzimage_may_be_uncompressed() {
+    let kernel = [b"\x7fELF".to_vec(), vmlinux(RELEASE, Some(&config("6.18.7", YES)))].concat();
+    assert_eq!(show(&find_all("x", &bzimage(RELEASE, &kernel))), [format!("- {RELEASE} y")]);
+}
+
+#[test]
+fn lzop_is_known_and_not_read() {
+    if have("lzop") {
+        let stream = filter("lzop", &["-c"], &vmlinux(RELEASE, None));
+        let line = ["x: the compression cannot be read: lzop"];
+        assert_eq!(errors(find("x", &stream).1), line);
+        assert_eq!(errors(find("x", &bzimage(RELEASE, &stream)).1), line);
+    }
+}
+
+#[test]
 fn a_damaged_kernel_is_an_error_that_names_the_offset() {
     let kernel = vmlinux(RELEASE, Some(&config("6.18.7", YES)));
     let mut stream = gzip(&kernel);

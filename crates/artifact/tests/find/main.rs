@@ -7,6 +7,7 @@ mod bounds;
 mod disks;
 mod hostile;
 mod images;
+mod inputs;
 mod make;
 mod packages;
 mod plain;
