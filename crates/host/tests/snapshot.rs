@@ -11,8 +11,8 @@ use std::path::Path;
 use fastpath_host::mask::mask_ids;
 use fastpath_host::snapshot;
 use fastpath_host::snapshot::{
-    MAX_BYTES, MAX_MANIFEST, MAX_MEMBERS, Meta, Recorder, Replay, SnapshotError, Uname, WriteError,
-    write, write_file,
+    Existing, MAX_BYTES, MAX_MANIFEST, MAX_MEMBERS, MAX_PACKED, MAX_QUESTIONS, Meta, Recorder,
+    Replay, SnapshotError, Uname, WriteError, write, write_file,
 };
 use fastpath_host::{
     Asked, Content, DirTree, Entry, Facts, FileId, FileKind, ReadError, State, Tree, Want, gather,
@@ -516,7 +516,10 @@ fn text(tree: &dyn Tree, path: &str, want: Want) -> Result<String, ReadError> {
 #[test]
 fn what_was_not_asked_is_not_known_unless_it_follows() {
     let host = Host::new();
-    host.file("d/file", "x").file("d/sub/x", "x").file("e/x", "x").link("d/link", "file");
+    host.file("d/vmlinuz-file", "x")
+        .file("d/loader/x", "x")
+        .file("e/x", "x")
+        .link("d/config-link", "vmlinuz-file");
     let tree = host.tree();
     let replay = replay_of(&tree, |recorder| {
         recorder.list("/d").unwrap();
@@ -526,12 +529,12 @@ fn what_was_not_asked_is_not_known_unless_it_follows() {
     });
     let whole = Want::whole(4096);
     assert_eq!(replay.kind("/d"), Ok(FileKind::Directory));
-    assert_eq!(replay.kind("/d/file"), Ok(FileKind::File));
-    assert_eq!(replay.kind("/d/sub"), Ok(FileKind::Directory));
-    assert_eq!(replay.kind("/d/link"), Err(ReadError::NotRecorded));
-    assert_eq!(replay.kind("/d/other"), Err(ReadError::Missing));
-    assert_eq!(replay.kind("/d/file/below"), Err(ReadError::Missing));
-    assert_eq!(replay.kind("/d/sub/x"), Err(ReadError::NotRecorded));
+    assert_eq!(replay.kind("/d/vmlinuz-file"), Ok(FileKind::File));
+    assert_eq!(replay.kind("/d/loader"), Ok(FileKind::Directory));
+    assert_eq!(replay.kind("/d/config-link"), Err(ReadError::NotRecorded));
+    assert_eq!(replay.kind("/d/config-other"), Err(ReadError::Missing));
+    assert_eq!(replay.kind("/d/vmlinuz-file/below"), Err(ReadError::Missing));
+    assert_eq!(replay.kind("/d/loader/x"), Err(ReadError::NotRecorded));
     assert_eq!(replay.kind("/etc/os-release"), Ok(FileKind::File));
     assert_eq!(replay.kind("/etc/os-release/x"), Err(ReadError::Missing));
     assert_eq!(replay.kind("/e"), Ok(FileKind::Directory));
@@ -539,10 +542,10 @@ fn what_was_not_asked_is_not_known_unless_it_follows() {
     assert_eq!(replay.kind("/d/../never"), Err(ReadError::NotRecorded));
     assert_eq!(replay.list("/missing"), Err(ReadError::Missing));
     assert_eq!(replay.list("/missing/too"), Err(ReadError::Missing));
-    assert_eq!(replay.list("/d/file"), Err(ReadError::WrongKind(FileKind::File)));
-    assert_eq!(replay.list("/d/sub"), Err(ReadError::NotRecorded));
+    assert_eq!(replay.list("/d/vmlinuz-file"), Err(ReadError::WrongKind(FileKind::File)));
+    assert_eq!(replay.list("/d/loader"), Err(ReadError::NotRecorded));
     assert_eq!(text(&replay, "/d", whole), Err(ReadError::WrongKind(FileKind::Directory)));
-    assert_eq!(text(&replay, "/d/file", whole), Err(ReadError::NotRecorded));
+    assert_eq!(text(&replay, "/d/vmlinuz-file", whole), Err(ReadError::NotRecorded));
     assert_eq!(text(&replay, "/d/none", whole), Err(ReadError::Missing));
     assert_eq!(text(&replay, "//etc/./os-release", whole).map(|text| text.len()), Ok(47));
 }
@@ -662,40 +665,302 @@ fn the_same_answers_give_the_same_bytes() {
     assert_eq!(ask(["/a", "/b"]), ask(["/b", "/a"]));
 }
 
+/// A tree in which every file has other bytes each time it is read, and is there every second time only.
+struct Changing(std::cell::Cell<u8>);
+
+impl Changing {
+    fn turn(&self) -> u8 {
+        self.0.set(self.0.get() + 1);
+        self.0.get()
+    }
+}
+
+impl Tree for Changing {
+    fn read(&self, path: &str, want: &Want) -> Result<Content, ReadError> {
+        let turn = self.turn();
+        if turn.is_multiple_of(2) && path.contains("some") {
+            return Err(ReadError::Missing);
+        }
+        // The inode of a file that is gone is used again.
+        let content = Content { bytes: vec![b'a', turn, b'b'], id: FileId { device: 1, inode: 1 } };
+        Twice(&Once(content)).read(path, want)
+    }
+
+    fn list(&self, _: &str) -> Result<Vec<Entry>, ReadError> {
+        let name = format!("config-{}", self.turn());
+        Ok(vec![Entry { name, kind: FileKind::File }])
+    }
+
+    fn kind(&self, _: &str) -> Result<FileKind, ReadError> {
+        Ok(if self.turn().is_multiple_of(2) { FileKind::Fifo } else { FileKind::File })
+    }
+}
+
+#[test]
+fn a_file_that_changes_is_what_it_was_when_it_was_asked_for_first() {
+    let tree = Changing(std::cell::Cell::new(0));
+    let recorder = Recorder::new(&tree);
+    let ask = |tree: &dyn Tree| {
+        let (parts, whole) = (Want::lines(99, keep_ab), Want::whole(99));
+        let paths =
+            [("/x", parts), ("/y", whole), ("/some", whole), ("/some/other", whole), ("/z", whole)];
+        let ids: Vec<Option<FileId>> =
+            paths.iter().map(|(path, want)| Some(tree.read(path, want).ok()?.id)).collect();
+        let mut answers = vec![format!("{}", ids[1] == ids[4])];
+        for (path, want) in paths {
+            answers.push(format!("{:?}", tree.read(path, &want).map(|content| content.bytes)));
+            answers.push(format!("{:?} {:?}", tree.list(path), tree.kind(path)));
+        }
+        answers
+    };
+    let first = ask(&recorder);
+    assert_eq!(ask(&recorder), first);
+    let replay = Replay::from_bytes(packed(&recorder)).unwrap();
+    assert_eq!(ask(&replay), first);
+}
+
+#[test]
+fn a_file_that_contradicts_what_was_read_of_it_is_not_known() {
+    let host = Host::new();
+    host.file("f", "abc");
+    let tree = host.tree();
+    let recorder = Recorder::new(&tree);
+    let (part, whole) = (Want::lines(9, keep_a), Want::whole(9));
+    assert_eq!(text(&recorder, "/f", part).unwrap(), "a");
+    host.file("f", "bc");
+    let ask = |tree: &dyn Tree| (text(tree, "/f", part).unwrap(), text(tree, "/f", whole));
+    assert_eq!(ask(&recorder), ("a".to_owned(), Err(ReadError::NotRecorded)));
+    host.file("f", "abc");
+    assert_eq!(ask(&recorder), ("a".to_owned(), Err(ReadError::NotRecorded)), "again");
+    assert_eq!(ask(&Replay::from_bytes(packed(&recorder)).unwrap()), ask(&recorder));
+}
+
+#[test]
+fn a_boot_directory_that_changes_gives_the_same_facts() {
+    struct Swapping<'a>(&'a Host, DirTree, std::cell::Cell<usize>);
+    impl Swapping<'_> {
+        fn swap(&self) {
+            self.2.set(self.2.get() + 1);
+            let option =
+                ["CONFIG_PCI_P2PDMA=y", "# CONFIG_PCI_P2PDMA is not set", ""][self.2.get() % 3];
+            for release in [RELEASE, "6.5.0-9-generic"] {
+                let path = format!("boot/config-{release}");
+                fs::remove_file(self.0.at(&path)).unwrap_or_default();
+                if !option.is_empty() {
+                    self.0.file(&path, config(option));
+                    self.0.file(&format!("boot/vmlinuz-{release}"), option);
+                }
+            }
+        }
+    }
+    impl Tree for Swapping<'_> {
+        fn read(&self, path: &str, want: &Want) -> Result<Content, ReadError> {
+            self.swap();
+            self.1.read(path, want)
+        }
+        fn list(&self, path: &str) -> Result<Vec<Entry>, ReadError> {
+            self.swap();
+            self.1.list(path)
+        }
+        fn kind(&self, path: &str) -> Result<FileKind, ReadError> {
+            self.swap();
+            self.1.kind(path)
+        }
+    }
+    let host = Host::new();
+    for start in 0..6 {
+        let tree = Swapping(&host, host.tree(), std::cell::Cell::new(start));
+        let recorder = Recorder::new(&tree);
+        let live = gather(&recorder, &Asked::Running);
+        let replay = Replay::from_bytes(packed(&recorder)).unwrap();
+        assert_eq!(gather(&replay, &Asked::Running), live, "from {start}");
+    }
+}
+
+#[test]
+fn a_file_that_only_root_may_read_is_not_carried_away() {
+    const KEY: &str =
+        "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANsecret\n-----END PRIVATE KEY-----\n";
+    const SHADOW: &str = "root:$6$secret:19000:0:99999:7:::\n";
+    const ENVIRONMENT: &str = "HOME=/root\0TOKEN=secret\0";
+    const VARIABLES: &str =
+        "CONFIG_TOKEN=secret\nCONFIG_URL=\"https://secret\"\nTOKEN=secret\n# secret\n";
+    for text in [KEY, SHADOW, ENVIRONMENT, VARIABLES] {
+        let named = [&[0x1f, 0x8b, 8, 8, 0, 0, 0, 0, 0, 0][..], text.as_bytes()].concat();
+        for bytes in [text.as_bytes().to_vec(), gzip(text.as_bytes()), named] {
+            let host = Host::new();
+            host.file("etc/shadow", bytes)
+                .link("usr/src/linux/.config", "/etc/shadow")
+                .link("boot/config-6.8.0-142-generic", "/etc/shadow")
+                .link("usr/lib/modules/6.8.0-142-generic/build/.config", "/etc/shadow")
+                .link("proc/config.gz", "/etc/shadow");
+            let (_, packed) = same_facts(&host.tree());
+            for secret in ["secret", "MIIE", "$6$", "/root", "BEGIN", "TOKEN=s"] {
+                assert!(!holds(&packed, secret), "{secret} of {text:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_listed_name_that_no_reader_looks_for_is_not_carried_away() {
+    let host = Host::new();
+    host.file("boot/secret.key", "x")
+        .file("boot/secret of fred.txt", "x")
+        .file("boot/vmlinuz-6.8.0-142-generic", "image")
+        .file("boot/config-6.8.0-142-generic", config("CONFIG_PCI_P2PDMA=y"))
+        .file("boot/efi/EFI/ubuntu/grub.cfg", "configfile /x\n")
+        .file("boot/efi/EFI/secret vendor/x", "x")
+        .file("usr/lib/modules/secret build/x", "x")
+        .file("etc/default/grub.d/secret.txt", "x")
+        .file("etc/default/grub", "GRUB_DEFAULT=0\n")
+        .file("boot/grub/grub.cfg", "menuentry 'x' {\nlinux /vmlinuz-6.8.0-142-generic\n}\n")
+        .link("lib", "usr/lib");
+    let (_, packed) = same_facts(&host.tree());
+    assert!(!holds(&packed, "secret"));
+    assert!(holds(&packed, "masked name 2") && holds(&packed, "vmlinuz-6.8.0-142-generic"));
+    let replay = Replay::from_bytes(packed).unwrap();
+    assert_eq!(replay.kind("/boot/secret.key"), Err(ReadError::NotRecorded), "it may be there");
+    assert_eq!(replay.kind("/boot/config-1"), Err(ReadError::Missing));
+}
+
+/// A tree with more names than any.
+struct Endless;
+impl Tree for Endless {
+    fn read(&self, _: &str, _: &Want) -> Result<Content, ReadError> {
+        Err(ReadError::Missing)
+    }
+    fn list(&self, _: &str) -> Result<Vec<Entry>, ReadError> {
+        let entry = |n: usize| Entry {
+            name: format!("config-{n}{}", "-long".repeat(40)),
+            kind: FileKind::File,
+        };
+        Ok((0..30_000).map(entry).collect())
+    }
+    fn kind(&self, _: &str) -> Result<FileKind, ReadError> {
+        Err(ReadError::Missing)
+    }
+}
+
+#[test]
+fn a_host_with_more_than_a_snapshot_holds_is_told_so() {
+    // Files of holes, which are told apart by their length.
+    let host = Host::new();
+    let large = |path: &str, length: u64| {
+        fs::File::create(host.at(path)).unwrap().set_len(length).unwrap();
+    };
+    large("boot/config-6.8.0-142-generic", 40 << 20);
+    large("usr/src/linux/.config", (20 << 20) + 1);
+    let tree = host.tree();
+    let result = |tree: &dyn Tree| {
+        let recorder = Recorder::new(tree);
+        gather(&recorder, &Asked::Running);
+        write(&recorder, &meta(), io::sink())
+    };
+    result(&tree).unwrap();
+    large("usr/src/linux/.config", 30 << 20);
+    let error = result(&tree).unwrap_err();
+    assert!(
+        matches!(&error, WriteError::TooManyBytes { path, .. } if path.contains("boot/config")),
+        "{error}"
+    );
+    let recorder = Recorder::new(&Endless);
+    recorder.list("/boot").unwrap();
+    assert!(matches!(write(&recorder, &meta(), io::sink()), Err(WriteError::TooManyNames)));
+    let recorder = Recorder::new(&Endless);
+    for number in 0..=MAX_QUESTIONS {
+        let _ = recorder.kind(&format!("/{number}"));
+    }
+    assert!(matches!(write(&recorder, &meta(), io::sink()), Err(WriteError::TooManyNames)));
+}
+
+#[test]
+fn one_large_file_with_many_names_is_kept_once() {
+    let host = Host::new();
+    let text = config("CONFIG_PCI_P2PDMA=y") + &"CONFIG_LONG_NAME=y\n".repeat(1_500_000);
+    host.file("boot/config-6.8.0-142-generic", &text);
+    for name in
+        ["usr/src/linux-6.8.0-142-generic/.config", "usr/lib/modules/6.8.0-142-generic/config"]
+    {
+        host.link(name, "/boot/config-6.8.0-142-generic");
+    }
+    fs::hard_link(host.at("boot/config-6.8.0-142-generic"), host.at("usr/src/linux/.config"))
+        .unwrap();
+    same_facts(&host.tree());
+}
+
 // Writing.
+
+/// The names in a directory, and what is in the files.
+fn listed(directory: &Path) -> Vec<String> {
+    let entries = fs::read_dir(directory).unwrap();
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
 
 #[test]
 fn a_file_is_there_whole_or_not_at_all() {
-    let host = Host::new();
-    let tree = host.tree();
-    let recorder = Recorder::new(&tree);
-    recorder.list("/").unwrap();
     let out = TempDir::new().unwrap();
-    let names = || {
-        let mut names: Vec<_> =
-            fs::read_dir(out.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-        names.sort();
-        names
-    };
     let path = out.path().join("host.tar.zst");
-    let wrong = Meta { time: "yesterday".to_owned(), ..meta() };
-    assert!(matches!(write_file(&recorder, &wrong, &path), Err(WriteError::Meta)));
-    assert!(names().is_empty(), "{:?}", names());
-    write_file(&recorder, &meta(), &path).unwrap();
-    assert_eq!(names(), ["host.tar.zst"]);
-    assert!(write_file(&recorder, &wrong, &path).is_err());
-    assert_eq!(Replay::open(&path).unwrap().meta(), &meta(), "the old one stays");
+    write_file(b"first", &path, Existing::Keep).unwrap();
+    assert_eq!(listed(out.path()), ["host.tar.zst"]);
+    let kept = write_file(b"second", &path, Existing::Keep);
+    assert!(matches!(kept, Err(WriteError::Exists(_))), "{kept:?}");
+    assert_eq!(fs::read(&path).unwrap(), b"first", "the old one stays");
+    write_file(b"second", &path, Existing::Replace).unwrap();
+    assert_eq!(fs::read(&path).unwrap(), b"second");
     symlink("host.tar.zst", out.path().join("link")).unwrap();
-    let newer = Meta { time: "2026-12-01T00:00:00Z".to_owned(), ..meta() };
-    write_file(&recorder, &newer, &out.path().join("link")).unwrap();
-    assert_eq!(Replay::open(&path).unwrap().meta(), &newer, "a link is followed");
-    assert_eq!(names(), ["host.tar.zst", "link"]);
+    let kept = write_file(b"third", &out.path().join("link"), Existing::Keep);
+    assert!(matches!(kept, Err(WriteError::Exists(_))), "{kept:?}");
+    write_file(b"third", &out.path().join("link"), Existing::Replace).unwrap();
+    assert_eq!(fs::read(&path).unwrap(), b"third", "a link is followed");
+    assert!(out.path().join("link").is_symlink());
+    assert_eq!(listed(out.path()), ["host.tar.zst", "link"]);
     for path in ["/dev/null", "/"] {
-        let result = write_file(&recorder, &meta(), Path::new(path));
+        let result = write_file(b"x", Path::new(path), Existing::Replace);
         assert!(matches!(result, Err(WriteError::NotAFile(_))), "{path}: {result:?}");
     }
     let nowhere = out.path().join("no/such/place");
-    assert!(matches!(write_file(&recorder, &meta(), &nowhere), Err(WriteError::Path { .. })));
+    for existing in [Existing::Keep, Existing::Replace] {
+        let result = write_file(b"x", &nowhere, existing);
+        assert!(matches!(result, Err(WriteError::Path { .. })), "{result:?}");
+    }
+}
+
+#[test]
+fn a_link_to_nowhere_is_not_replaced_by_a_file() {
+    let out = TempDir::new().unwrap();
+    let link = out.path().join("link");
+    symlink("nowhere", &link).unwrap();
+    let result = write_file(b"x", &link, Existing::Replace);
+    assert!(matches!(result, Err(WriteError::Dangling(_))), "{result:?}");
+    assert!(link.is_symlink());
+    assert_eq!(listed(out.path()), ["link"]);
+}
+
+#[test]
+fn only_the_owner_may_read_an_archive() {
+    use std::os::unix::fs::PermissionsExt;
+    let out = TempDir::new().unwrap();
+    let path = out.path().join("host.tar.zst");
+    let mode = || fs::metadata(&path).unwrap().permissions().mode() & 0o7777;
+    write_file(b"x", &path, Existing::Keep).unwrap();
+    assert_eq!(mode(), 0o600);
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+    write_file(b"x", &path, Existing::Replace).unwrap();
+    assert_eq!(mode(), 0o600);
+}
+
+#[test]
+fn what_cannot_be_said_is_not_written() {
+    let host = Host::new();
+    let tree = host.tree();
+    let wrong = Meta { time: "yesterday".to_owned(), ..meta() };
+    let mut out = Vec::new();
+    let result = write(&Recorder::new(&tree), &wrong, &mut out);
+    assert!(matches!(result, Err(WriteError::Meta)) && out.is_empty());
 }
 
 #[test]
@@ -856,7 +1121,7 @@ fn manifests_that_lie_are_refused() {
         (r#"{"path":"/f","op":"write","state":"missing"}"#.to_owned(), "damaged"),
         (
             [r#"{"path":"/f","op":"kind","state":"missing"}"#; 2].join(","),
-            "answers a question twice",
+            "answers a question too often",
         ),
         (String::new(), "does not name"),
     ] {
@@ -890,6 +1155,128 @@ fn manifests_that_are_none_are_refused() {
             matches!(message, SnapshotError::NoManifest | SnapshotError::NotASnapshot(_));
         assert!(expected, "{message}");
     }
+}
+
+/// Headers that say how large what follows is, with nothing behind them but zeros.
+fn said(name: &str, kind: tar::EntryType, length: usize) -> Vec<u8> {
+    let mut tar = Vec::new();
+    add(&mut tar, name, kind, &vec![0; length]);
+    add(&mut tar, "manifest.json", tar::EntryType::Regular, EMPTY.as_bytes());
+    tar.resize(tar.len() + 1024, 0);
+    tar
+}
+
+#[test]
+fn what_stands_in_front_of_a_member_is_short() {
+    use tar::EntryType::{GNULongLink, GNULongName, XGlobalHeader, XHeader};
+    for kind in [GNULongName, XHeader, GNULongLink, XGlobalHeader] {
+        let message = refused(said("x", kind, 40 << 20));
+        assert!(message.contains("too long") || message.contains("only regular"), "{message}");
+    }
+    let two = |kind, bytes: &[u8]| {
+        let mut tar = Vec::new();
+        add(&mut tar, "x", kind, bytes);
+        add(&mut tar, "x", GNULongName, b"manifest.json\0");
+        tar.extend_from_slice(&archive(&[("manifest.json", EMPTY)]));
+        tar
+    };
+    assert!(refused(two(GNULongName, b"manifest.json\0")).contains("two names"));
+    assert!(refused(two(XHeader, b"22 path=manifest.json\n")).contains("two names"));
+    assert!(refused(two(XHeader, b"12 size=999\n")).contains("two sizes"));
+    assert!(refused(two(XHeader, b"99 path=m\n")).contains("damaged"));
+    let mut tar = Vec::new();
+    add(&mut tar, "manifest.json", tar::EntryType::Regular, EMPTY.as_bytes());
+    add(&mut tar, "x", GNULongName, b"root/x\0");
+    tar.resize(tar.len() + 1024, 0);
+    assert!(refused(tar).contains("cut"), "a name of nothing");
+}
+
+#[test]
+fn an_archive_that_another_program_made_has_long_names_too() {
+    let name = format!("root/{}", "long/".repeat(50));
+    let path = &name[4..name.len() - 1];
+    let question = format!(r#"{{"path":"{path}","op":"read","state":"file","id":0,"length":1}}"#);
+    let record = |length: usize| format!("{length} path=root{path}\n");
+    let record = record(record(100).len());
+    let gnu = format!("root{path}\0");
+    for (kind, said) in [(tar::EntryType::XHeader, &record), (tar::EntryType::GNULongName, &gnu)] {
+        let mut tar = Vec::new();
+        add(&mut tar, "x", tar::EntryType::XHeader, b"20 mtime=1.23456789\n");
+        add(&mut tar, "manifest.json", tar::EntryType::Regular, manifest(&question).as_bytes());
+        add(&mut tar, "x", kind, said.as_bytes());
+        add(&mut tar, "root/short", tar::EntryType::Regular, b"y");
+        tar.resize(tar.len() + 1024, 0);
+        let replay = Replay::from_bytes(tar).unwrap();
+        assert_eq!(text(&replay, path, Want::whole(1)).unwrap(), "y");
+    }
+}
+
+#[test]
+fn a_manifest_with_more_questions_than_any_is_refused() {
+    let question =
+        |number: usize| format!(r#"{{"path":"/{number}","op":"kind","state":"missing"}}"#);
+    let questions: Vec<String> = (0..=MAX_QUESTIONS).map(question).collect();
+    let message = refused(archive(&[("manifest.json", &manifest(&questions.join(",")))]));
+    assert!(message.contains("more than 32768 questions"), "{message}");
+    Replay::from_bytes(archive(&[("manifest.json", &manifest(&questions[1..].join(",")))]))
+        .unwrap();
+}
+
+#[test]
+fn one_question_with_more_answers_than_filters_is_refused() {
+    let file = r#"{"path":"/f","op":"read","state":"file","id":0,"length":1,"filtered":true}"#;
+    let archive = |count| {
+        archive(&[("manifest.json", &manifest(&vec![file; count].join(","))), ("root/f", "x")])
+    };
+    Replay::from_bytes(archive(16)).unwrap();
+    assert!(refused(archive(17)).contains("too often"));
+}
+
+#[test]
+fn two_files_with_one_id_are_refused() {
+    let file = |name: &str, more: &str| {
+        format!(r#"{{"path":"/{name}","op":"read","state":"file","id":7,"length":1{more}}}"#)
+    };
+    let open = |other: &str, more: &str| {
+        let questions = [file("f", ""), file("g", more)].join(",");
+        Replay::from_bytes(archive(&[
+            ("manifest.json", &manifest(&questions)),
+            ("root/f", "x"),
+            ("root/g", other),
+        ]))
+    };
+    open("x", "").unwrap();
+    open("y", r#","filtered":true"#).unwrap();
+    let message = open("y", "").unwrap_err().to_string();
+    assert!(message.contains("same file") && message.contains("/g"), "{message}");
+}
+
+#[test]
+fn a_compressed_file_in_a_snapshot_is_small() {
+    let open = |length: usize| {
+        let question =
+            format!(r#"{{"path":"/f","op":"read","state":"file","id":0,"length":{length}}}"#);
+        let mut bytes = vec![0; length];
+        bytes[..2].copy_from_slice(&[0x1f, 0x8b]);
+        let mut tar = Vec::new();
+        add(&mut tar, "manifest.json", tar::EntryType::Regular, manifest(&question).as_bytes());
+        add(&mut tar, "root/f", tar::EntryType::Regular, &bytes);
+        tar.resize(tar.len() + 1024, 0);
+        Replay::from_bytes(tar).map(|_| ())
+    };
+    open(8 << 20).unwrap();
+    assert!(open((8 << 20) + 1).unwrap_err().to_string().contains("the text"));
+}
+
+#[test]
+fn empty_frames_without_end_are_refused() {
+    let empty = compress_to_vec(&b""[..], CompressionLevel::Uncompressed);
+    let frames = empty.repeat(MAX_PACKED / empty.len());
+    assert!(refused(frames).contains("too many"));
+    assert!(matches!(
+        Replay::from_bytes(empty.repeat(MAX_PACKED / empty.len() + 1)),
+        Err(SnapshotError::TooLarge)
+    ));
 }
 
 #[test]

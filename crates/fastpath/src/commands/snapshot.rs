@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use fastpath_host::snapshot::{Meta, Recorder, Replay, same_facts, write, write_file};
+use fastpath_host::snapshot::{
+    Existing, Meta, Recorder, Replay, WriteError, same_facts, write, write_file,
+};
 use fastpath_host::{Asked, DirTree, Facts, gather};
 
 use crate::args::SnapshotArgs;
@@ -18,20 +20,20 @@ pub(crate) fn run(args: &SnapshotArgs) -> anyhow::Result<u8> {
     if path.is_dir() {
         anyhow::bail!("{}: a directory; expected a file name for the archive", path.display());
     }
+    // Now and not only after all the reading.
     if !to_stdout && !args.force && path.symlink_metadata().is_ok() {
-        let message = format!("{}: exists already", path.display());
-        return Err(Hinted { message, hint: "`--force` replaces it".to_owned() }.into());
+        return Err(explained(WriteError::Exists(path.to_owned())));
+    }
+    if to_stdout && is_closed() {
+        anyhow::bail!("standard output: closed, or nobody reads what is written there");
     }
     let root = args.root.as_deref().unwrap_or(Path::new("/"));
     let tree = DirTree::open(root)?;
-    let recorder = Recorder::new(&tree);
-    let facts = gather(&recorder, &Asked::Running);
     let now = jiff::Timestamp::from_second(jiff::Timestamp::now().as_second())?;
     let meta = Meta::new(env!("CARGO_PKG_VERSION"), &now.to_string());
     let meta = if args.root.is_none() { meta.with_uname() } else { meta };
+    let (facts, archive) = record(&tree, &meta)?;
     // A snapshot that does not give the same facts back is worth nothing; better to know now.
-    let mut archive = Vec::new();
-    write(&recorder, &meta, &mut archive)?;
     let replayed = gather(&Replay::from_bytes(archive.clone())?, &Asked::Running);
     anyhow::ensure!(
         same_facts(&facts, &replayed),
@@ -40,7 +42,8 @@ pub(crate) fn run(args: &SnapshotArgs) -> anyhow::Result<u8> {
     if to_stdout {
         output::bytes(&archive)?;
     } else {
-        write_file(&recorder, &meta, path)?;
+        let existing = if args.force { Existing::Replace } else { Existing::Keep };
+        write_file(&archive, path, existing).map_err(explained)?;
         output::note(&format!("wrote {}, {} bytes", path.display(), archive.len()));
     }
     let unread = unread(&facts);
@@ -50,6 +53,40 @@ pub(crate) fn run(args: &SnapshotArgs) -> anyhow::Result<u8> {
         output::note("hint: run as root for a snapshot with everything in it");
     }
     Ok(0)
+}
+
+/// The facts of a host and the archive of what they were found in. What was read is in memory no longer than this.
+fn record(tree: &DirTree, meta: &Meta) -> anyhow::Result<(Facts, Vec<u8>)> {
+    let recorder = Recorder::new(tree);
+    let facts = gather(&recorder, &Asked::Running);
+    let mut archive = Vec::new();
+    write(&recorder, meta, &mut archive)?;
+    Ok((facts, archive))
+}
+
+/// The error, with what to do if there is something.
+fn explained(error: WriteError) -> anyhow::Error {
+    let hint = match error {
+        WriteError::Exists(_) => "`--force` replaces it",
+        WriteError::Dangling(_) => "name the file it should lead to, or remove the link",
+        other => return other.into(),
+    };
+    Hinted { message: error.to_string(), hint: hint.to_owned() }.into()
+}
+
+/// Whether standard output was closed when this program started. Rust's runtime opens `/dev/null` for reading and writing
+/// in its place then, which takes everything and keeps nothing; who wants that opens it for writing.
+fn is_closed() -> bool {
+    let stdout = std::io::stdout();
+    let null = rustix::fs::stat("/dev/null").ok().map(|stat| stat.st_rdev);
+    let found = rustix::fs::fstat(&stdout).ok();
+    let is_null = found.is_some_and(|stat| {
+        rustix::fs::FileType::from_raw_mode(stat.st_mode).is_char_device()
+            && Some(stat.st_rdev) == null
+    });
+    let both = rustix::fs::fcntl_getfl(&stdout)
+        .is_ok_and(|flags| flags & rustix::fs::OFlags::RWMODE == rustix::fs::OFlags::RDWR);
+    is_null && both
 }
 
 /// What more privilege might have read.

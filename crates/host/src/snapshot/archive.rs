@@ -1,19 +1,26 @@
 //! Writing a snapshot.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use ruzstd::encoding::{CompressionLevel, compress_to_vec};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags};
+use ruzstd::encoding::{CompressionLevel, compress};
 
 use super::manifest::{Manifest, Meta, Question, State};
 use super::names::Names;
-use super::record::{Answer, Answers, Kept, Recorder};
+use super::record::{Answer, Answers, Kept, Overflow, Recorder};
 use super::replay::decompress;
-use super::{MANIFEST, MAX_BYTES, MAX_MANIFEST, MAX_MEMBERS, Op, SCHEMA, components, errno, time};
-use crate::tree::{Entry, FileId};
+use super::{
+    MANIFEST, MAX_BYTES, MAX_MANIFEST, MAX_MEMBERS, MAX_PACKED, MAX_QUESTIONS, Op, SCHEMA,
+    components, errno, time,
+};
+use crate::tree::Entry;
 
 /// Why a snapshot was not written.
 #[derive(Debug, thiserror::Error)]
@@ -22,14 +29,33 @@ pub enum WriteError {
     #[error("the time must be RFC 3339 in UTC, and no text may hold control characters")]
     Meta,
     /// Nobody could read it.
-    #[error("a snapshot may hold {MAX_MEMBERS} files and {MAX_BYTES} bytes; this one has more")]
-    TooMuch,
+    #[error(
+        "a snapshot may hold {MAX_BYTES} bytes; this one has more, {length} of them from {path}"
+    )]
+    TooManyBytes {
+        /// The largest file.
+        path: String,
+        /// Its length.
+        length: usize,
+    },
+    /// Nobody could read it.
+    #[error(
+        "a snapshot may hold {MAX_QUESTIONS} answers, {MAX_MEMBERS} files and {MAX_MANIFEST} bytes of names; \
+         this one has more"
+    )]
+    TooManyNames,
     /// The compressor gave something else than what went in.
     #[error("the compressed snapshot does not give back what was put in")]
     Compressor,
     /// Replacing anything but a file would take away a device or a pipe.
     #[error("{}: exists and is not a regular file", .0.display())]
     NotAFile(PathBuf),
+    /// There is something, and it was not to be replaced.
+    #[error("{}: exists already", .0.display())]
+    Exists(PathBuf),
+    /// A file in place of the link is not what a link asks for.
+    #[error("{}: a link to what is not there", .0.display())]
+    Dangling(PathBuf),
     /// The system refused.
     #[error("{}: {source}", path.display())]
     Path {
@@ -43,43 +69,53 @@ pub enum WriteError {
     Io(#[from] io::Error),
 }
 
+impl From<Overflow> for WriteError {
+    fn from(overflow: Overflow) -> Self {
+        match overflow {
+            Overflow::Bytes(path, length) => Self::TooManyBytes { path, length },
+            Overflow::Questions => Self::TooManyNames,
+        }
+    }
+}
+
 /// Writes what a recorder remembers. The same answers and the same `meta` give the same bytes.
 ///
 /// # Errors
 ///
 /// A [`WriteError`]. Nothing is written before the whole snapshot is made.
 pub fn write(recorder: &Recorder, meta: &Meta, mut out: impl Write) -> Result<(), WriteError> {
-    let tar = recorder.with_answers(|answers| tar(answers, meta))?;
-    let mut packed = compress_to_vec(tar.as_slice(), CompressionLevel::Fastest);
-    // The encoder is young; a snapshot is often the only chance to see a host. Looking costs little.
-    if !gives_back(&packed, &tar) {
-        packed = compress_to_vec(tar.as_slice(), CompressionLevel::Uncompressed);
-        if !gives_back(&packed, &tar) {
-            return Err(WriteError::Compressor);
-        }
-    }
+    let packed = recorder.with_answers(|answers| Parts::new(answers, meta)?.packed())??;
     out.write_all(&packed)?;
     out.flush()?;
     Ok(())
 }
 
-/// Writes what a recorder remembers to a file: to a temporary one beside it first, which takes its name only when all
-/// is on disk. A failure leaves nothing behind and an older file of that name as it was.
+/// What to do with a file of that name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Existing {
+    /// Leave it, and fail.
+    Keep,
+    /// Put the new one in its place. A link stays a link: what it leads to is replaced.
+    Replace,
+}
+
+/// Writes a snapshot to a file that only its owner may read, and which takes its name when all is on disk. A failure
+/// leaves nothing behind and an older file of that name as it was.
 ///
 /// # Errors
 ///
 /// A [`WriteError`].
-pub fn write_file(recorder: &Recorder, meta: &Meta, path: &Path) -> Result<(), WriteError> {
-    let failed = |path: &Path| {
-        let path = path.to_owned();
-        move |source| WriteError::Path { path, source }
-    };
-    // A link stays a link: what it leads to is replaced.
+pub fn write_file(packed: &[u8], path: &Path, existing: Existing) -> Result<(), WriteError> {
+    let failed = |source| WriteError::Path { path: path.to_owned(), source };
     let target = match fs::metadata(path) {
-        Ok(found) if found.is_file() => fs::canonicalize(path).map_err(failed(path))?,
+        _ if existing == Existing::Keep => path.to_owned(),
+        Ok(found) if found.is_file() => fs::canonicalize(path).map_err(failed)?,
         Ok(_) => return Err(WriteError::NotAFile(path.to_owned())),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => path.to_owned(),
-        Err(error) => return Err(failed(path)(error)),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
+        Err(_) if path.symlink_metadata().is_ok() => {
+            return Err(WriteError::Dangling(path.to_owned()));
+        }
+        Err(_) => path.to_owned(),
     };
     let Some(name) = target.file_name() else {
         return Err(WriteError::NotAFile(path.to_owned()));
@@ -91,19 +127,19 @@ pub fn write_file(recorder: &Recorder, meta: &Meta, path: &Path) -> Result<(), W
     let mut beside = OsString::from(".");
     beside.push(name);
     beside.push(format!(".{}.tmp", std::process::id()));
-    let temporary = Temporary(directory.join(beside));
-    let file = OpenOptions::new().write(true).create_new(true).open(&temporary.0);
-    let file = match file {
-        Ok(file) => file,
-        Err(error) => {
-            temporary.keep();
-            return Err(failed(path)(error));
+    let beside = directory.join(beside);
+    let written = match write_unnamed(packed, directory, &target, &beside, existing) {
+        Err(error) if error.kind() == io::ErrorKind::Unsupported => {
+            write_named(packed, &target, &beside, existing)
         }
+        other => other,
     };
-    write(recorder, meta, &file)?;
-    file.sync_all().map_err(failed(path))?;
-    fs::rename(&temporary.0, &target).map_err(failed(path))?;
-    temporary.keep();
+    written.map_err(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists if existing == Existing::Keep => {
+            WriteError::Exists(path.to_owned())
+        }
+        _ => failed(error),
+    })?;
     // The new name is there; only a crash right now could lose it, and some file systems cannot sync a directory.
     if let Ok(directory) = File::open(directory) {
         let _ = directory.sync_all();
@@ -111,12 +147,76 @@ pub fn write_file(recorder: &Recorder, meta: &Meta, path: &Path) -> Result<(), W
     Ok(())
 }
 
+/// Writes a file that has no name until it is whole, so that nothing is left of it whenever this process ends.
+/// [`io::ErrorKind::Unsupported`] where the file system or the system cannot do that.
+fn write_unnamed(
+    packed: &[u8],
+    directory: &Path,
+    target: &Path,
+    beside: &Path,
+    existing: Existing,
+) -> io::Result<()> {
+    let unsupported = |_| io::Error::from(io::ErrorKind::Unsupported);
+    let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
+    // Whatever the reason, the other way gives the better error.
+    let file = rustix::fs::open(directory, flags, Mode::RUSR | Mode::WUSR).map_err(unsupported)?;
+    let mut file = File::from(file);
+    file.write_all(packed)?;
+    file.sync_all()?;
+    let unnamed = format!("/proc/self/fd/{}", file.as_raw_fd());
+    let link = |to: &Path| {
+        rustix::fs::linkat(CWD, &unnamed, CWD, to, AtFlags::SYMLINK_FOLLOW).map_err(|errno| {
+            match errno {
+                rustix::io::Errno::EXIST => io::Error::from(errno),
+                _ => unsupported(errno),
+            }
+        })
+    };
+    match link(target) {
+        Err(error)
+            if error.kind() == io::ErrorKind::AlreadyExists && existing == Existing::Replace =>
+        {
+            // A link cannot take a name that is taken; a file that is renamed can.
+            link(beside)?;
+            rename(Temporary(beside.to_owned()), target)
+        }
+        other => other,
+    }
+}
+
+/// Writes a file beside the target, and renames it.
+fn write_named(packed: &[u8], target: &Path, beside: &Path, existing: Existing) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(beside)?;
+    let temporary = Temporary(beside.to_owned());
+    file.write_all(packed)?;
+    file.sync_all()?;
+    match existing {
+        Existing::Replace => rename(temporary, target),
+        Existing::Keep => match fs::hard_link(beside, target) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                // No links there: the moment between looking and renaming cannot be avoided.
+                if target.symlink_metadata().is_ok() {
+                    return Err(io::ErrorKind::AlreadyExists.into());
+                }
+                rename(temporary, target)
+            }
+            other => other,
+        },
+    }
+}
+
+fn rename(temporary: Temporary, target: &Path) -> io::Result<()> {
+    fs::rename(&temporary.0, target)?;
+    temporary.keep();
+    Ok(())
+}
+
 /// A file that goes away unless it is kept.
 struct Temporary(PathBuf);
 
 impl Temporary {
-    fn keep(mut self) -> PathBuf {
-        std::mem::take(&mut self.0)
+    fn keep(mut self) {
+        self.0 = PathBuf::new();
     }
 }
 
@@ -128,55 +228,143 @@ impl Drop for Temporary {
     }
 }
 
-fn gives_back(packed: &[u8], plain: &[u8]) -> bool {
-    decompress(packed).is_ok_and(|unpacked| unpacked == plain)
+/// The archive before compression, in parts: it is never in memory as a whole.
+struct Parts<'a>(Vec<Cow<'a, [u8]>>);
+
+impl<'a> Parts<'a> {
+    fn new(answers: &'a Answers, meta: &Meta) -> Result<Self, WriteError> {
+        let mtime = time::unix_seconds(&meta.time).filter(|_| meta.is_sound());
+        let mtime = mtime.ok_or(WriteError::Meta)?;
+        let (paths, members) = questions(answers);
+        let manifest = Manifest {
+            schema: SCHEMA.to_owned(),
+            tool: meta.tool.clone(),
+            time: meta.time.clone(),
+            euid: meta.euid,
+            uname: meta.uname.clone(),
+            paths,
+        };
+        let mut text = serde_json::to_vec(&manifest).map_err(io::Error::from)?;
+        // For people, unless there is too much for them anyway.
+        if text.len() < MAX_MANIFEST / 4 {
+            text = serde_json::to_vec_pretty(&manifest).map_err(io::Error::from)?;
+        }
+        text.push(b'\n');
+        if members.len() >= MAX_MEMBERS
+            || manifest.paths.len() > MAX_QUESTIONS
+            || text.len() > MAX_MANIFEST
+        {
+            return Err(WriteError::TooManyNames);
+        }
+        let mut builder = tar::Builder::new(Vec::new());
+        let mut parts = Vec::with_capacity(3 * members.len() + 4);
+        let mut append = |name: &str, bytes: Cow<'a, [u8]>| -> io::Result<()> {
+            const PADDING: [u8; 512] = [0; 512];
+            let mut header = tar::Header::new_gnu();
+            header.set_entry_type(tar::EntryType::Regular);
+            header.set_mode(0o644);
+            header.set_uid(0);
+            header.set_gid(0);
+            header.set_mtime(mtime);
+            header.set_size(number(bytes.len()));
+            builder.append_data(&mut header, name, io::empty())?;
+            let padding = bytes.len().next_multiple_of(PADDING.len()) - bytes.len();
+            parts.push(Cow::Owned(std::mem::take(builder.get_mut())));
+            parts.push(bytes);
+            parts.push(Cow::Owned(PADDING[..padding].to_vec()));
+            Ok(())
+        };
+        append(MANIFEST, Cow::Owned(text))?;
+        for (name, bytes) in &members {
+            append(name, Cow::Borrowed(bytes))?;
+        }
+        parts.push(Cow::Owned(builder.into_inner()?));
+        if parts.iter().map(|part| part.len()).sum::<usize>() > MAX_BYTES {
+            return Err(too_many_bytes(answers));
+        }
+        Ok(Self(parts))
+    }
+
+    fn reader(&self) -> PartsReader<'_> {
+        PartsReader { parts: &self.0, current: &[] }
+    }
+
+    fn packed(&self) -> Result<Vec<u8>, WriteError> {
+        let pack = |level| {
+            let mut packed = Vec::new();
+            compress(self.reader(), &mut packed, level);
+            packed
+        };
+        // The encoder is young; a snapshot is often the only chance to see a host. Looking costs little.
+        let gives_back = |packed: &[u8]| {
+            let mut same = Same(self.reader());
+            decompress(packed, &mut same).is_ok() && matches!(same.0.read(&mut [0]), Ok(0))
+        };
+        let mut packed = pack(CompressionLevel::Fastest);
+        if !gives_back(&packed) {
+            packed = pack(CompressionLevel::Uncompressed);
+            if !gives_back(&packed) {
+                return Err(WriteError::Compressor);
+            }
+        }
+        if packed.len() > MAX_PACKED {
+            return Err(WriteError::Compressor);
+        }
+        Ok(packed)
+    }
 }
 
-/// The archive before compression.
-fn tar(answers: &Answers, meta: &Meta) -> Result<Vec<u8>, WriteError> {
-    let mtime = time::unix_seconds(&meta.time).filter(|_| meta.is_sound());
-    let mtime = mtime.ok_or(WriteError::Meta)?;
-    let (paths, members) = questions(answers);
-    let manifest = Manifest {
-        schema: SCHEMA.to_owned(),
-        tool: meta.tool.clone(),
-        time: meta.time.clone(),
-        euid: meta.euid,
-        uname: meta.uname.clone(),
-        paths,
-    };
-    let mut manifest = serde_json::to_vec_pretty(&manifest).map_err(io::Error::from)?;
-    manifest.push(b'\n');
-    let total: usize = members.values().map(|bytes| bytes.len() + 2048).sum();
-    if members.len() >= MAX_MEMBERS
-        || manifest.len() > MAX_MANIFEST
-        || total.saturating_add(manifest.len() + 4096) > MAX_BYTES
-    {
-        return Err(WriteError::TooMuch);
+fn too_many_bytes(answers: &Answers) -> WriteError {
+    let files = answers.iter().flat_map(|((path, _), answers)| {
+        answers.iter().filter_map(move |answer| match answer {
+            Answer::File(kept) => Some((path, kept.bytes.len())),
+            _ => None,
+        })
+    });
+    let largest = files.max_by_key(|(_, length)| *length);
+    largest.map_or(WriteError::TooManyNames, |(path, length)| WriteError::TooManyBytes {
+        path: path.clone(),
+        length,
+    })
+}
+
+struct PartsReader<'a> {
+    parts: &'a [Cow<'a, [u8]>],
+    current: &'a [u8],
+}
+
+impl Read for PartsReader<'_> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        while self.current.is_empty() {
+            let Some((first, rest)) = self.parts.split_first() else { return Ok(0) };
+            (self.current, self.parts) = (first, rest);
+        }
+        self.current.read(out)
     }
-    let mut builder = tar::Builder::new(Vec::with_capacity(total + manifest.len() + 4096));
-    let mut append = |name: &str, bytes: &[u8]| {
-        let mut header = tar::Header::new_gnu();
-        header.set_entry_type(tar::EntryType::Regular);
-        header.set_mode(0o644);
-        header.set_uid(0);
-        header.set_gid(0);
-        header.set_mtime(mtime);
-        header.set_size(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
-        builder.append_data(&mut header, name, bytes)
-    };
-    append(MANIFEST, &manifest)?;
-    for (name, bytes) in &members {
-        append(name, bytes)?;
+}
+
+/// A writer that takes only what its reader gives.
+struct Same<R>(R);
+
+impl<R: Read> Write for Same<R> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut buffer = [0; 4096];
+        let length = bytes.len().min(buffer.len());
+        self.0.read_exact(&mut buffer[..length])?;
+        let same = buffer[..length] == bytes[..length];
+        if same { Ok(length) } else { Err(io::ErrorKind::InvalidData.into()) }
     }
-    Ok(builder.into_inner()?)
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// The manifest's questions, and the bytes of each member.
 fn questions(answers: &Answers) -> (Vec<Question>, BTreeMap<String, &[u8]>) {
     let mut names = Names::default();
     for ((path, _), answers) in answers {
-        names.note_path(path);
+        names.note_path(path, answers.iter().any(|answer| !matches!(answer, Answer::Missing)));
         for answer in answers {
             if let Answer::Directory(entries) = answer {
                 for entry in entries {
@@ -190,7 +378,8 @@ fn questions(answers: &Answers) -> (Vec<Question>, BTreeMap<String, &[u8]>) {
         .iter()
         .flat_map(|((path, op), answers)| {
             let masked = names.path(path);
-            answers.iter().map(move |answer| (masked.clone(), *op, path, answer))
+            let news = (0..answers.len()).filter(|&at| is_news(answers, at));
+            news.map(move |at| (masked.clone(), *op, path, &answers[at]))
         })
         .collect();
     // Stable, so several answers to one question stay in the order they came.
@@ -207,12 +396,16 @@ fn questions(answers: &Answers) -> (Vec<Question>, BTreeMap<String, &[u8]>) {
                 };
                 let mut entries: Vec<Entry> = entries.iter().map(masked).collect();
                 entries.sort_by(|a, b| a.name.cmp(&b.name));
-                Question { entries: Some(entries), ..Question::new(path, op, State::Directory) }
+                Question {
+                    entries: Some(entries),
+                    masked: names.hides(original),
+                    ..Question::new(path, op, State::Directory)
+                }
             }
             Answer::Kind(kind) => {
                 Question { kind: Some(*kind), ..Question::new(path, op, State::Kind) }
             }
-            Answer::Missing => Question::new(path, op, State::Missing),
+            Answer::Missing | Answer::Contradiction => Question::new(path, op, State::Missing),
             Answer::WrongKind(kind) => {
                 Question { kind: Some(*kind), ..Question::new(path, op, State::WrongKind) }
             }
@@ -228,12 +421,25 @@ fn questions(answers: &Answers) -> (Vec<Question>, BTreeMap<String, &[u8]>) {
     (questions, files.members)
 }
 
+/// Whether an answer says what no earlier one to the same question does: two filters may leave the same of a file.
+fn is_news(answers: &[Answer], at: usize) -> bool {
+    let kept = match &answers[at] {
+        Answer::File(kept) => kept,
+        Answer::Contradiction => return false,
+        _ => return true,
+    };
+    !answers[..at].iter().any(|answer| match answer {
+        Answer::File(old) => old.is_filtered() == kept.is_filtered() && old.bytes == kept.bytes,
+        _ => false,
+    })
+}
+
 /// The files written so far.
 #[derive(Default)]
 struct Files<'a> {
-    ids: BTreeMap<FileId, u64>,
+    ids: BTreeMap<u64, u64>,
     /// For each file, the paths that keep bytes of it.
-    keepers: BTreeMap<FileId, Vec<(String, &'a Kept)>>,
+    keepers: BTreeMap<u64, Vec<(String, &'a Kept)>>,
     read: BTreeSet<String>,
     members: BTreeMap<String, &'a [u8]>,
 }
@@ -246,8 +452,8 @@ impl<'a> Files<'a> {
             id: Some(id),
             length: Some(number(kept.bytes.len())),
             original: (kept.original != kept.bytes.len()).then(|| number(kept.original)),
-            filtered: kept.filtered,
-            lines: kept.filtered.then(|| number(lines(&kept.bytes))),
+            filtered: kept.is_filtered(),
+            lines: kept.is_filtered().then(|| number(lines(&kept.bytes))),
             ..Question::new(path.clone(), Op::Read, State::File)
         };
         let keepers = self.keepers.entry(kept.id).or_default();

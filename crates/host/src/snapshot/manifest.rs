@@ -1,8 +1,11 @@
 //! The manifest: what a snapshot says about itself and about each path.
 
-use serde::{Deserialize, Serialize};
+use std::fmt;
 
-use super::{Op, time};
+use serde::de::{Error, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+
+use super::{MAX_QUESTIONS, Op, time};
 use crate::tree::{Entry, FileKind};
 
 /// What a snapshot says about itself.
@@ -77,7 +80,32 @@ pub(super) struct Manifest {
     pub(super) time: String,
     pub(super) euid: u32,
     pub(super) uname: Option<Uname>,
+    #[serde(deserialize_with = "questions")]
     pub(super) paths: Vec<Question>,
+}
+
+/// Not more questions than a snapshot has, for each takes a hundred times the memory of its shortest text.
+fn questions<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Question>, D::Error> {
+    struct Questions;
+    impl<'de> Visitor<'de> for Questions {
+        type Value = Vec<Question>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a list of questions")
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+            let mut questions = Vec::new();
+            while let Some(question) = seq.next_element()? {
+                if questions.len() == MAX_QUESTIONS {
+                    return Err(A::Error::custom(format!("more than {MAX_QUESTIONS} questions")));
+                }
+                questions.push(question);
+            }
+            Ok(questions)
+        }
+    }
+    deserializer.deserialize_seq(Questions)
 }
 
 /// What there is at a path, or why that is not known.
@@ -115,6 +143,8 @@ pub(super) struct Question {
     pub(super) member: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) entries: Option<Vec<Entry>>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) masked: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) kind: Option<FileKind>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -137,6 +167,7 @@ impl Question {
             same_as: None,
             member: None,
             entries: None,
+            masked: false,
             kind: None,
             limit: None,
             errno: None,

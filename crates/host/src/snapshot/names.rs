@@ -2,30 +2,48 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use fastpath_knowledge::Release;
+
 use super::components;
 use crate::mask::mask_ids;
 
 /// For each directory, by its own path, the names in it and what each becomes.
+///
+/// A listing holds whatever somebody put into a directory. A name stays if it has one of the forms that readers look
+/// for, or if one of them went on to ask about it; any other becomes a numbered one.
 #[derive(Default)]
 pub(super) struct Names {
+    /// Names with ids in them.
     seen: BTreeMap<String, BTreeSet<String>>,
+    listed: BTreeMap<String, BTreeSet<String>>,
+    /// Names in questions, and whether anything was found there or below.
+    asked: BTreeMap<String, BTreeMap<String, bool>>,
     masked: BTreeMap<String, BTreeMap<String, String>>,
+    /// Directories with names that became numbered ones.
+    hiding: BTreeSet<String>,
 }
 
 impl Names {
-    /// Takes note of every name in a path.
-    pub(super) fn note_path(&mut self, path: &str) {
+    /// Takes note of every name in the path of a question, and whether something was found there.
+    pub(super) fn note_path(&mut self, path: &str, found: bool) {
         let mut directory = String::new();
         for name in components(path) {
-            self.note_name(&directory, name);
+            self.note_id(&directory, name);
+            let names = self.asked.entry(directory.clone()).or_default();
+            *names.entry(name.to_owned()).or_default() |= found;
             directory.push('/');
             directory.push_str(name);
         }
     }
 
-    /// Takes note of one name in a directory.
+    /// Takes note of one name that a directory was found to have.
     pub(super) fn note_name(&mut self, directory: &str, name: &str) {
         let directory = directory.trim_end_matches('/');
+        self.note_id(directory, name);
+        self.listed.entry(directory.to_owned()).or_default().insert(name.to_owned());
+    }
+
+    fn note_id(&mut self, directory: &str, name: &str) {
         if mask_ids(name) != name || is_masked(name) {
             self.seen.entry(directory.to_owned()).or_default().insert(name.to_owned());
         }
@@ -34,10 +52,32 @@ impl Names {
     /// Decides the new names. Names of one directory that would become one are told apart by a number in their last
     /// digits, in the order of the old ones; the all-zero one is first in that order, so it stays what it is.
     pub(super) fn decide(&mut self) {
+        for (directory, names) in std::mem::take(&mut self.listed) {
+            let asked = self.asked.get(&directory);
+            let stays = |name: &String| {
+                is_known(&directory, name)
+                    || asked.and_then(|asked| asked.get(name)).is_some_and(|found| {
+                        // Every name there is asked about; what has no release's form and no kernel is shown by nobody.
+                        *found || !is_of_modules(&directory)
+                    })
+            };
+            let (kept, hidden): (BTreeSet<&String>, BTreeSet<&String>) =
+                names.iter().partition(|name| stays(name));
+            if hidden.is_empty() {
+                continue;
+            }
+            let numbered = (1_usize..).map(numbered_name).filter(|name| !kept.contains(name));
+            let new = hidden.into_iter().cloned().zip(numbered);
+            self.masked.entry(directory.clone()).or_default().extend(new);
+            self.hiding.insert(directory);
+        }
         for (directory, names) in std::mem::take(&mut self.seen) {
             let mut taken: BTreeMap<String, usize> = BTreeMap::new();
             let new = self.masked.entry(directory).or_default();
             for name in names {
+                if new.contains_key(&name) {
+                    continue;
+                }
                 let masked = mask_ids(&name);
                 let count = taken.entry(masked.clone()).or_default();
                 let numbered = number(&masked, *count);
@@ -45,6 +85,11 @@ impl Names {
                 new.insert(name, numbered);
             }
         }
+    }
+
+    /// Whether a directory has names that became numbered ones.
+    pub(super) fn hides(&self, directory: &str) -> bool {
+        self.hiding.contains(directory.trim_end_matches('/'))
     }
 
     /// What a name in a directory becomes.
@@ -70,6 +115,82 @@ impl Names {
     }
 }
 
+/// What a name that nobody asks about becomes. No release has a blank in it.
+fn numbered_name(number: usize) -> String {
+    format!("masked name {number}")
+}
+
+fn is_of_modules(directory: &str) -> bool {
+    directory.ends_with("/lib/modules")
+}
+
+/// Whether a name has one of the forms that readers look for, and may stand in a snapshot for that.
+pub(super) fn is_known(directory: &str, name: &str) -> bool {
+    const STARTS: [&str; 12] = [
+        "vmlinuz",
+        "vmlinux",
+        "kernel-",
+        "Image",
+        "bzImage",
+        "config-",
+        "initrd",
+        "initramfs",
+        "System.map-",
+        "symvers-",
+        "grub",
+        "loader",
+    ];
+    const ENDS: [&str; 3] = [".conf", ".efi", ".cfg"];
+    // Directories of boot loaders and of the vendors that have one on an EFI system partition.
+    const NAMES: [&str; 34] = [
+        "almalinux",
+        "amzn",
+        "arch",
+        "azurelinux",
+        "boot",
+        "centos",
+        "debian",
+        "dell",
+        "efi",
+        "endeavouros",
+        "entries",
+        "fedora",
+        "gentoo",
+        "hp",
+        "kali",
+        "lenovo",
+        "limine",
+        "linux",
+        "lost+found",
+        "manjaro",
+        "microsoft",
+        "neon",
+        "nixos",
+        "opensuse",
+        "oracle",
+        "ostree",
+        "pop",
+        "proxmox",
+        "redhat",
+        "refind",
+        "rocky",
+        "sles",
+        "systemd",
+        "ubuntu",
+    ];
+    let lower = name.to_ascii_lowercase();
+    STARTS.iter().any(|start| name.starts_with(start))
+        || ENDS.iter().any(|end| lower.ends_with(end))
+        || NAMES.contains(&lower.as_str())
+        || (is_of_modules(directory) && Release::new(name).is_some_and(|it| it.as_str() == name))
+        || is_id(name)
+}
+
+/// Whether a name is an id and nothing else.
+fn is_id(name: &str) -> bool {
+    name.len() >= 32 && mask_ids(name).bytes().all(|byte| matches!(byte, b'0' | b'-'))
+}
+
 /// Whether the name holds an id that is masked already.
 fn is_masked(name: &str) -> bool {
     last_digit(name).is_some()
@@ -79,6 +200,11 @@ fn is_masked(name: &str) -> bool {
 fn last_digit(masked: &str) -> Option<usize> {
     // Too short for any id: most names.
     if masked.len() < 32 {
+        return None;
+    }
+    // Nor is every long one looked at digit by digit.
+    let ones = masked.replace('0', "1");
+    if mask_ids(&ones) == ones {
         return None;
     }
     masked.match_indices('0').map(|(at, _)| at).rev().find(|&at| {
@@ -111,7 +237,7 @@ mod tests {
     fn names(paths: &[&str]) -> Names {
         let mut names = Names::default();
         for path in paths {
-            names.note_path(path);
+            names.note_path(path, true);
         }
         names.decide();
         names
@@ -149,5 +275,39 @@ mod tests {
         let names = names(&paths);
         let new: BTreeSet<String> = paths.iter().map(|path| names.path(path)).collect();
         assert_eq!(new.len(), paths.len());
+    }
+
+    #[test]
+    fn a_name_that_nobody_asks_about_is_a_number() {
+        let mut names = Names::default();
+        for name in
+            ["acme.key", "vmlinuz-6.8", "config-6.8", "fred", "ubuntu", "b.conf", "masked name 1"]
+        {
+            names.note_name("/boot/", name);
+        }
+        names.note_path("/boot/masked name 1", true);
+        names.note_path("/boot/fred/x", false);
+        for name in ["6.8.0-1-generic", "of fred", "with kernel"] {
+            names.note_name("/lib/modules", name);
+            names.note_path(&format!("/lib/modules/{name}/config"), name == "with kernel");
+        }
+        names.decide();
+        assert_eq!(names.name("/boot", "acme.key"), "masked name 2", "the first is taken");
+        for kept in ["vmlinuz-6.8", "config-6.8", "fred", "ubuntu", "b.conf", "masked name 1"] {
+            assert_eq!(names.name("/boot", kept), kept);
+        }
+        assert!(names.hides("/boot") && names.hides("/lib/modules") && !names.hides("/lib"));
+        assert_eq!(names.path("/lib/modules/of fred/config"), "/lib/modules/masked name 1/config");
+        assert_eq!(
+            names.path("/lib/modules/with kernel/config"),
+            "/lib/modules/with kernel/config"
+        );
+    }
+
+    #[test]
+    fn a_numbered_name_has_no_known_form() {
+        for directory in ["/boot", "/lib/modules", "/boot/efi/EFI"] {
+            assert!(!is_known(directory, &numbered_name(1)));
+        }
     }
 }

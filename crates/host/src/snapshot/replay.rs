@@ -1,23 +1,26 @@
 //! Reading a snapshot, which anyone may have made, and answering from it.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::ops::Range;
 use std::path::Path;
 
+use fastpath_kconfig::gzip;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
 use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 
 use super::manifest::{Manifest, Meta, Question, State, Version};
+use super::names::is_known;
 use super::{
-    MANIFEST, MAX_BYTES, MAX_MANIFEST, MAX_MEMBERS, MAX_WINDOW, Op, SCHEMA, components, errno,
-    normal,
+    MANIFEST, MAX_ANSWERS, MAX_BYTES, MAX_MANIFEST, MAX_MEMBERS, MAX_NAME, MAX_PACKED, MAX_WINDOW,
+    Op, SCHEMA, components, errno, filtered, normal,
 };
-use crate::lines::Filtered;
 use crate::mask::mask_ids;
+use crate::redact::MAX_DAMAGED;
 use crate::tree::{Content, Entry, FileId, FileKind, LineFilter, ReadError, Tree, Want};
 
 /// Why a file is no snapshot that can be read.
@@ -59,7 +62,7 @@ pub enum SnapshotError {
     #[error("the snapshot has more than {MAX_MEMBERS} members")]
     TooManyMembers,
     /// More bytes than a snapshot has.
-    #[error("the snapshot is larger than {MAX_BYTES} bytes")]
+    #[error("the snapshot is larger than {MAX_BYTES} bytes, or {MAX_PACKED} when compressed")]
     TooLarge,
     /// It asks for more memory than a snapshot needs.
     #[error("the snapshot needs a zstd window of {0} bytes; at most {MAX_WINDOW} are taken")]
@@ -84,12 +87,20 @@ pub struct Replay {
 #[derive(Debug)]
 enum Answer {
     File(Stored),
-    Directory(Vec<Entry>),
+    Directory(Listing),
     Kind(FileKind),
     Missing,
     WrongKind(FileKind),
     TooLarge(usize),
     Errno(Errno),
+}
+
+/// The names in a directory.
+#[derive(Debug)]
+struct Listing {
+    entries: Vec<Entry>,
+    /// There are names among them that stand for others.
+    masked: bool,
 }
 
 /// A file, its bytes in the archive.
@@ -144,7 +155,14 @@ impl Replay {
     /// A [`SnapshotError`].
     pub fn from_bytes(packed: Vec<u8>) -> Result<Self, SnapshotError> {
         let tar = match Form::of(&packed)? {
-            Form::Zstd => decompress(&packed)?,
+            _ if packed.len() > MAX_BYTES => return Err(SnapshotError::TooLarge),
+            Form::Zstd if packed.len() > MAX_PACKED => return Err(SnapshotError::TooLarge),
+            Form::Zstd => {
+                let mut tar = Vec::new();
+                decompress(&packed, &mut tar)?;
+                drop(packed);
+                tar
+            }
             Form::Tar => packed,
         };
         let mut members = members(&tar)?;
@@ -165,7 +183,7 @@ impl Replay {
         if !meta.is_sound() {
             return Err(damaged("its time or a name in it is not one"));
         }
-        let answers = Opening::new(members).answers(paths)?;
+        let answers = Opening::new(&tar, members).answers(paths)?;
         Ok(Self { meta, tar, answers })
     }
 
@@ -200,8 +218,8 @@ impl Replay {
         while let Some(name) = names.next() {
             let at = if directory.is_empty() { "/" } else { &directory };
             for answer in ops.into_iter().flat_map(|op| self.answers(at, op)) {
-                let entries = match answer {
-                    Answer::Directory(entries) => entries,
+                let Listing { entries, masked } = match answer {
+                    Answer::Directory(listing) => listing,
                     Answer::Kind(FileKind::Directory) | Answer::WrongKind(FileKind::Directory) => {
                         continue;
                     }
@@ -213,6 +231,8 @@ impl Replay {
                     entries.binary_search_by(|entry| entry.name.as_str().cmp(name)).ok()
                 };
                 match listed(name).or_else(|| listed(&mask_ids(name))) {
+                    // It may be there under another name.
+                    None if *masked && !is_known(&directory, name) => return Inferred::Nothing,
                     None => return Inferred::Missing,
                     Some(at) => match entries[at].kind {
                         // What a link leads to is not in a listing.
@@ -309,7 +329,7 @@ impl Tree for Replay {
     fn list(&self, path: &str) -> Result<Vec<Entry>, ReadError> {
         let path = normal(path);
         match self.answers(&path, Op::List).first() {
-            Some(Answer::Directory(entries)) => Ok(entries.clone()),
+            Some(Answer::Directory(listing)) => Ok(listing.entries.clone()),
             Some(Answer::Missing) => Err(ReadError::Missing),
             Some(Answer::WrongKind(kind)) => Err(ReadError::WrongKind(*kind)),
             Some(Answer::Errno(errno)) => Err(ReadError::Os(*errno)),
@@ -329,12 +349,6 @@ impl Tree for Replay {
             },
         }
     }
-}
-
-fn filtered(bytes: &[u8], filter: LineFilter) -> Vec<u8> {
-    let mut lines = Filtered::new(filter);
-    lines.push(bytes);
-    lines.finish()
 }
 
 /// What kind of file it is.
@@ -373,13 +387,21 @@ impl Read for Source<'_> {
 }
 
 /// Decompresses all frames of a zstd file, to at most [`MAX_BYTES`].
-pub(super) fn decompress(packed: &[u8]) -> Result<Vec<u8>, SnapshotError> {
-    const CHUNK: usize = 1 << 20;
+pub(super) fn decompress(packed: &[u8], out: &mut impl Write) -> Result<(), SnapshotError> {
+    // A block: the decoder's buffer then never grows beyond the window and two of them.
+    const CHUNK: usize = 128 << 10;
+    // A frame may be empty; each takes some work all the same.
+    const MAX_FRAMES: usize = 4096;
     let mut source = Source { rest: packed, dry: false };
-    let mut out = Vec::new();
+    let mut room = MAX_BYTES;
+    let mut frames = 0;
     let mut decoder = FrameDecoder::new();
     decoder.set_max_window_size(MAX_WINDOW);
     while !source.rest.is_empty() {
+        frames += 1;
+        if frames > MAX_FRAMES {
+            return Err(damaged("it has too many zstd frames"));
+        }
         match decoder.init(&mut source) {
             Ok(()) => {}
             Err(FrameDecoderError::ReadFrameHeaderError(ReadFrameHeaderError::SkipFrame {
@@ -397,21 +419,23 @@ pub(super) fn decompress(packed: &[u8]) -> Result<Vec<u8>, SnapshotError> {
             if let Err(error) = decoder.decode_blocks(&mut source, step) {
                 return Err(zstd_error(&source, packed, &error));
             }
-            collect(&mut decoder, &mut out)?;
+            collect(&mut decoder, &mut room, out)?;
         }
-        collect(&mut decoder, &mut out)?;
+        collect(&mut decoder, &mut room, out)?;
         let said = decoder.get_checksum_from_data();
         if said.is_some() && said != decoder.get_calculated_checksum() {
             return Err(damaged("its checksum does not fit"));
         }
     }
-    Ok(out)
+    Ok(())
 }
 
-fn collect(decoder: &mut FrameDecoder, out: &mut Vec<u8>) -> Result<(), SnapshotError> {
-    if out.len().saturating_add(decoder.can_collect()) > MAX_BYTES {
-        return Err(SnapshotError::TooLarge);
-    }
+fn collect(
+    decoder: &mut FrameDecoder,
+    room: &mut usize,
+    out: &mut impl Write,
+) -> Result<(), SnapshotError> {
+    *room = room.checked_sub(decoder.can_collect()).ok_or(SnapshotError::TooLarge)?;
     decoder.collect_to_writer(out)?;
     Ok(())
 }
@@ -445,16 +469,34 @@ fn members(tar: &[u8]) -> Result<Vec<(String, Range<usize>)>, SnapshotError> {
             damaged(&shorten(&text))
         }
     };
-    for entry in archive.entries().map_err(|error| broken(error, false))? {
+    let mut said = Said::default();
+    // Raw, for otherwise what stands in front of a member to say its name is read whatever its size.
+    for entry in archive.entries().map_err(|error| broken(error, false))?.raw(true) {
         let entry = entry.map_err(|error| broken(error, !members.is_empty()))?;
         if members.len() == MAX_MEMBERS {
             return Err(SnapshotError::TooManyMembers);
         }
+        let (start, size) = (entry.raw_file_position(), entry.size());
+        let range = start
+            .checked_add(size)
+            .and_then(|end| Some(usize::try_from(start).ok()?..usize::try_from(end).ok()?));
+        let range = range.filter(|range| range.end <= tar.len());
+        let range = range.ok_or(SnapshotError::Cut(tar.len()))?;
+        end = range.end.next_multiple_of(512);
         let raw = entry.path_bytes();
+        let kind = entry.header().entry_type();
+        if kind.is_gnu_longname() || kind.is_pax_local_extensions() {
+            said.add(kind, &tar[range])?;
+            continue;
+        }
+        let raw = said.take().map_or(raw, Cow::Owned);
         let name = String::from_utf8_lossy(&raw).into_owned();
         let hostile = |what| SnapshotError::Hostile { member: shorten(&name), what };
-        if entry.header().entry_type() != tar::EntryType::Regular {
+        if kind != tar::EntryType::Regular {
             return Err(hostile("only regular files may be in a snapshot"));
+        }
+        if raw.len() > MAX_NAME {
+            return Err(hostile("its name is too long"));
         }
         if std::str::from_utf8(&raw).is_err() || name.contains('\0') {
             return Err(hostile("its name is not text"));
@@ -465,13 +507,10 @@ fn members(tar: &[u8]) -> Result<Vec<(String, Range<usize>)>, SnapshotError> {
         if !seen.insert(name.clone()) {
             return Err(hostile("the name is there twice"));
         }
-        let start = usize::try_from(entry.raw_file_position()).ok();
-        let size = usize::try_from(entry.size()).ok();
-        let range = start.zip(size).and_then(|(start, size)| Some(start..start.checked_add(size)?));
-        let range = range.filter(|range| range.end <= tar.len());
-        let range = range.ok_or(SnapshotError::Cut(tar.len()))?;
-        end = range.end.next_multiple_of(512);
         members.push((name, range));
+    }
+    if said.take().is_some() {
+        return Err(SnapshotError::Cut(tar.len()));
     }
     if members.is_empty() {
         return Err(SnapshotError::NoManifest);
@@ -487,15 +526,59 @@ fn members(tar: &[u8]) -> Result<Vec<(String, Range<usize>)>, SnapshotError> {
     Ok(members)
 }
 
-/// Brings the manifest and the members together.
-struct Opening {
-    members: BTreeMap<String, Range<usize>>,
-    named: BTreeSet<String>,
+/// The name that stands in front of a member, as GNU or POSIX do it for long ones.
+#[derive(Default)]
+struct Said(Option<Vec<u8>>);
+
+impl Said {
+    fn add(&mut self, kind: tar::EntryType, bytes: &[u8]) -> Result<(), SnapshotError> {
+        if bytes.len() > MAX_NAME {
+            let what = "what stands in front of it is too long";
+            return Err(SnapshotError::Hostile { member: "a name".to_owned(), what });
+        }
+        let name = if kind.is_gnu_longname() {
+            Some(bytes.strip_suffix(b"\0").unwrap_or(bytes).to_vec())
+        } else {
+            let mut name = None;
+            for extension in tar::PaxExtensions::new(bytes) {
+                let extension = extension.map_err(|error| damaged(&shorten(&error.to_string())))?;
+                match extension.key_bytes() {
+                    b"path" => name = Some(extension.value_bytes().to_vec()),
+                    // Programs would not agree on what the archive holds.
+                    key if key == b"size" || key.starts_with(b"GNU.sparse") => {
+                        return Err(damaged("a member has two sizes"));
+                    }
+                    _ => {}
+                }
+            }
+            name
+        };
+        if let Some(name) = name
+            && self.0.replace(name).is_some()
+        {
+            return Err(damaged("a member has two names"));
+        }
+        Ok(())
+    }
+
+    fn take(&mut self) -> Option<Vec<u8>> {
+        self.0.take()
+    }
 }
 
-impl Opening {
-    fn new(members: Vec<(String, Range<usize>)>) -> Self {
-        Self { members: members.into_iter().collect(), named: BTreeSet::new() }
+/// Brings the manifest and the members together.
+struct Opening<'a> {
+    tar: &'a [u8],
+    members: BTreeMap<String, Range<usize>>,
+    named: BTreeSet<String>,
+    /// For each file that was read as a whole, where its bytes are, and where they are again.
+    files: BTreeMap<u64, (Range<usize>, BTreeSet<usize>)>,
+}
+
+impl<'a> Opening<'a> {
+    fn new(tar: &'a [u8], members: Vec<(String, Range<usize>)>) -> Self {
+        let members = members.into_iter().collect();
+        Self { tar, members, named: BTreeSet::new(), files: BTreeMap::new() }
     }
 
     fn answers(
@@ -511,15 +594,15 @@ impl Opening {
             }
         }
         let mut answers: BTreeMap<(String, Op), Vec<Answer>> = BTreeMap::new();
-        for question in questions {
+        for mut question in questions {
             if normal(&question.path) != question.path {
                 let path = shorten(&question.path);
                 return Err(damaged(&format!("{path:?} is not a path as it should be written")));
             }
-            let answer = self.answer(&question, &own)?;
+            let answer = self.answer(&mut question, &own)?;
             let known = answers.entry((question.path, question.op)).or_default();
-            if !known.is_empty() && question.op != Op::Read {
-                return Err(damaged("its manifest answers a question twice"));
+            if known.len() >= if question.op == Op::Read { MAX_ANSWERS } else { 1 } {
+                return Err(damaged("its manifest answers a question too often"));
             }
             known.push(answer);
         }
@@ -540,11 +623,22 @@ impl Opening {
         Ok(bytes.clone())
     }
 
+    /// Whether the bytes are those of the file with this id, as far as it is known.
+    fn is_one_file(&mut self, id: u64, bytes: &Range<usize>) -> bool {
+        let (first, known) =
+            self.files.entry(id).or_insert_with(|| (bytes.clone(), BTreeSet::new()));
+        // Each pair is compared once, however often a manifest names it.
+        let news = known.insert(bytes.start);
+        !news || self.tar[first.clone()] == self.tar[bytes.clone()]
+    }
+
     fn answer(
         &mut self,
-        question: &Question,
+        question: &mut Question,
         own: &BTreeMap<String, Range<usize>>,
     ) -> Result<Answer, SnapshotError> {
+        let entries = question.entries.take();
+        let question = &*question;
         let lacks = |what: &str| {
             let path = shorten(&question.path);
             damaged(&format!("its manifest does not tell {what} of {path:?}"))
@@ -572,23 +666,36 @@ impl Opening {
                 if length != bytes.len() {
                     return Err(lacks("the right length"));
                 }
+                let id = question.id.ok_or_else(|| lacks("the file"))?;
+                if !question.filtered {
+                    if length > MAX_DAMAGED && gzip::is_gzip(&self.tar[bytes.clone()]) {
+                        return Err(lacks("the text"));
+                    }
+                    if !self.is_one_file(id, &bytes) {
+                        return Err(lacks("whether it is the same file"));
+                    }
+                }
                 Answer::File(Stored {
-                    id: question.id.ok_or_else(|| lacks("the file"))?,
+                    id,
                     bytes,
                     length: question.original.map_or(length, size),
                     filtered: question.filtered,
                 })
             }
             State::Directory => {
-                let mut entries = question.entries.clone().ok_or_else(|| lacks("the names"))?;
-                let wrong =
-                    |name: &str| matches!(name, "" | "." | "..") || name.contains(['/', '\0']);
+                const LONGEST: usize = 1024;
+                let mut entries = entries.ok_or_else(|| lacks("the names"))?;
+                let wrong = |name: &str| {
+                    matches!(name, "" | "." | "..")
+                        || name.contains(['/', '\0'])
+                        || name.len() > LONGEST
+                };
                 if entries.iter().any(|entry| wrong(&entry.name)) {
                     return Err(lacks("names that are names"));
                 }
                 entries.sort_by(|a, b| a.name.cmp(&b.name));
                 entries.dedup_by(|a, b| a.name == b.name);
-                Answer::Directory(entries)
+                Answer::Directory(Listing { entries, masked: question.masked })
             }
             State::Kind => Answer::Kind(question.kind.ok_or_else(|| lacks("the kind"))?),
             State::Missing => Answer::Missing,
