@@ -6,6 +6,9 @@
 //! the start of a package. It is therefore told of a small window, and its output is looked at where it lies, without
 //! taking it; taken is only what the real window no longer needs. Once that has begun, output that wraps around in its
 //! buffer cannot be looked at any more, and from then on it comes one window late.
+//!
+//! One thing is out of reach here: a block crafted to give more than its 128 KiB is refused only after the decoder has
+//! made room for it, and with a full window of 128 MiB that room is a second buffer, for a moment. The peak was 260 MiB.
 
 use std::io::{self, Read, Write};
 
