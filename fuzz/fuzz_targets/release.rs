@@ -39,7 +39,7 @@ fuzz_target!(|text: &str| {
         assert!(release.as_str().starts_with(release.base()));
         let _ = (release.major_minor(), release.local(), release.build());
         let _ = release.el_tags().count();
-        let _ = (knowledge.driver_build(release), knowledge.is_tested(release));
+        let _ = (knowledge.driver_build(release), knowledge.tested(release));
         let _ = knowledge.remedies_for(release, "blocked", second, "9.8").count();
         let _ = knowledge.reboot_commands("ubuntu", "grub", release);
     }
@@ -53,6 +53,7 @@ fuzz_target!(|text: &str| {
         drivers: Vec::new(),
         targets: Vec::new(),
         published: Vec::new(),
+        keys: Vec::new(),
     };
     if alone.extend("file", file).is_err() {
         assert!(alone.advisories.is_empty());

@@ -14,6 +14,8 @@ pub(super) enum Kind {
     JudgesSeveral,
     /// It judges only with `--target`.
     JudgesTarget,
+    /// It compares only with `--diff`.
+    Surveys,
     /// It does something.
     Does,
 }
@@ -25,6 +27,7 @@ impl Kind {
             "check" => Self::Judges,
             "inspect" => Self::JudgesSeveral,
             "matrix" => Self::JudgesTarget,
+            "survey" => Self::Surveys,
             "kernels" | "snapshot" | "explain" | "completions" => Self::Does,
             _ => return None,
         })
@@ -49,6 +52,9 @@ impl Kind {
             ),
             Self::JudgesTarget => {
                 (JUDGES, "Without `--target` it judges nothing: 0 if it is done, 2 after an error.")
+            }
+            Self::Surveys => {
+                (DOES, "2 also if any row failed. With `--diff`: 1 if a value flipped, else 0.")
             }
             Self::Does => (DOES, ""),
         }
