@@ -18,7 +18,7 @@ const MAX_HEADER: usize = 160;
 
 /// A damaged stream is replaced by one with the same error up to this length; no configuration comes near it, and
 /// whoever opens a snapshot need not inflate more.
-pub(crate) const MAX_DAMAGED: usize = 8 << 20;
+pub(crate) const MAX_DAMAGED: usize = 2 << 20;
 
 /// Keeps of a configuration, plain or gzip, what has the form of one: the lines of symbols that are `y`, `m`, `n` or not
 /// set, the names of all others, the header, and the value of the option itself. Any other byte becomes `x`, but for line

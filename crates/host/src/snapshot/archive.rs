@@ -497,3 +497,46 @@ fn lines(bytes: &[u8]) -> usize {
 fn number(number: usize) -> u64 {
     u64::try_from(number).unwrap_or(u64::MAX)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    fn names(directory: &Path) -> Vec<OsString> {
+        let mut names: Vec<OsString> =
+            fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn both_ways_to_write_a_file_come_to_the_same() {
+        let way = |named: bool, target: &Path, existing| {
+            let (directory, beside) = (target.parent().unwrap(), target.with_extension("tmp"));
+            if named {
+                write_named(b"new", target, &beside, existing)
+            } else {
+                write_unnamed(b"new", directory, target, &beside, existing)
+            }
+        };
+        for named in [true, false] {
+            let out = tempfile::TempDir::new().unwrap();
+            let target = out.path().join("s");
+            match way(named, &target, Existing::Keep) {
+                Err(error) if error.kind() == io::ErrorKind::Unsupported && !named => continue,
+                other => other.unwrap(),
+            }
+            let mode = fs::metadata(&target).unwrap().permissions().mode();
+            assert_eq!(mode & 0o7777, 0o600);
+            fs::write(&target, "old").unwrap();
+            let error = way(named, &target, Existing::Keep).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
+            assert_eq!(fs::read(&target).unwrap(), b"old");
+            way(named, &target, Existing::Replace).unwrap();
+            assert_eq!(fs::read(&target).unwrap(), b"new");
+            assert_eq!(names(out.path()), ["s"], "nothing else is left");
+        }
+    }
+}

@@ -67,7 +67,7 @@ const MANIFEST: &str = "manifest.json";
 pub const MAX_MEMBERS: usize = 10_000;
 
 /// More questions than this is no snapshot.
-pub const MAX_QUESTIONS: usize = 32_768;
+pub const MAX_QUESTIONS: usize = 16_384;
 
 /// The most answers to one question: a file may be read through several filters.
 const MAX_ANSWERS: usize = 16;
