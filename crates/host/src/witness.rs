@@ -358,9 +358,12 @@ pub(crate) fn witnesses(
 ) -> Vec<Witness> {
     let mut seen: Vec<(FileId, usize)> = Vec::new();
     let mut found: Vec<Witness> = Vec::new();
-    let mut read = |found: &mut Vec<Witness>, kind: Kind, path: &str| match tree.read(path, &CONFIG)
+    let mut read = |found: &mut Vec<Witness>, kind: Kind, path: &str| match (budget.left > 0)
+        .then(|| tree.read(path, &CONFIG))
+        // Nothing more is read once too much was: only whether it is there.
+        .map_or_else(|| tree.kind(path).map(|_| None), |read| read.map(Some))
     {
-        Ok(_) if budget.left == 0 => {
+        Ok(None) => {
             let detail = "not read: the configurations on this host are too large together";
             let state = State::Unreadable;
             found.push(Witness {
@@ -368,7 +371,7 @@ pub(crate) fn witnesses(
                 ..Witness::new(path, kind, state)
             });
         }
-        Ok(content) => {
+        Ok(Some(content)) => {
             if let Some(&(_, first)) = seen.iter().find(|(id, _)| *id == content.id) {
                 found[first].also.push(path.to_owned());
                 return;

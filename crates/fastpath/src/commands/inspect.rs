@@ -154,7 +154,7 @@ fn find_in_layout(
 }
 
 /// What evidence says, as a witness.
-fn read(input: &str, found: &Found) -> (Option<Release>, Witness) {
+pub(super) fn read(input: &str, found: &Found) -> (Option<Release>, Witness) {
     let path = found.member.as_deref().unwrap_or(input);
     let mut witness = match &found.evidence {
         // The file itself is the question, so no header makes it another kernel's.

@@ -8,9 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
-use fastpath_artifact::Evidence;
 use fastpath_artifact::http::{Cache, Client, Fetch, Meter, Options, Proxies};
-use fastpath_host::{Kind as WitnessKind, Witness, config_witness};
 use fastpath_kconfig::SYMBOLS;
 use fastpath_knowledge::{Follow, Knowledge, Release, RepositoryFamily, Target, keys};
 use fastpath_survey::apt::Apt;
@@ -276,13 +274,15 @@ impl<'a> Survey<'a> {
     /// distribution, else the catalogue's.
     fn pockets(&self, target: &Target) -> Vec<Pocket> {
         let source = &target.source;
-        let own = self.apt.pockets(&target.os_id, &source.suites, &source.components, &source.arch);
+        let distribution = source.apt.as_deref().unwrap_or_default();
+        let own = self.apt.pockets(distribution, &source.suites, &source.components, &source.arch);
         let named = self.mirrors.get(&target.id);
-        let is_own = source.apt.is_some() || own.iter().all(|pocket| !pocket.bases.is_empty());
+        let has_mirrors = own.iter().all(|pocket| !pocket.bases.is_empty());
+        let is_own = source.apt.is_some() && (has_mirrors || source.repositories.is_empty());
         own.into_iter()
             .map(|pocket| match named {
                 Some(bases) => Pocket { bases: bases.clone(), ..pocket },
-                None if is_own && target.source.keys != "proxmox" => pocket,
+                None if is_own => pocket,
                 None => Pocket { bases: source.repositories.clone(), ..pocket },
             })
             .collect()
@@ -325,14 +325,9 @@ impl<'a> Survey<'a> {
 
     fn judged(&self, target: &Target, resolved: &Resolved, reading: &PackageReading) -> Record {
         let found = &reading.found;
-        let path = found.member.as_deref().unwrap_or(&resolved.url);
-        let witness = match &found.evidence {
-            Evidence::Config(text) => config_witness(path, WitnessKind::BootConfig, text, None),
-            Evidence::Symbols(has_option) => Witness::of_symbols(path, *has_option),
-            Evidence::NoConfig { .. } => Witness::of_symbols(path, None),
-        };
+        let (known_release, witness) = super::inspect::read(&resolved.url, found);
         let header = witness.header_version.as_deref().and_then(Release::new);
-        let release = found.release.clone().or_else(|| match &resolved.kind {
+        let release = known_release.or_else(|| match &resolved.kind {
             Kind::Rpm(package) => {
                 let member = found.member.as_deref()?.rsplit('!').next()?;
                 Release::new(package.release_of(member)?)
@@ -458,14 +453,13 @@ fn show_diff(
         [one, other, ..] => (one.as_str(), other.as_str()),
     };
     let old = look(&dataset, before, knowledge)?;
-    let mut new = look(&dataset, after, knowledge)?;
+    let new = look(&dataset, after, knowledge)?;
     let mut changes = diff(&old, &new);
     // A run need not look at every target: what was not asked for is no change.
     changes.retain(|_, changes| !changes.contains(&Change::Removed));
     if before == "published" {
         changes.retain(|_, changes| !changes.contains(&Change::Added));
     }
-    new.retain(|target, _| changes.contains_key(target));
     match format {
         Format::Json => {
             let report = serde_json::json!({
