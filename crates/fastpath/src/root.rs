@@ -61,12 +61,14 @@ pub(crate) fn open(args: &RootArgs) -> anyhow::Result<Root> {
     }
 }
 
-/// The embedded knowledge and everything that adds to it.
+/// The embedded knowledge and everything that adds to it: the administrator's files, what a survey has read since, and the
+/// files that were named.
 pub(crate) fn knowledge(args: &KnowledgeArgs) -> anyhow::Result<Knowledge> {
     let mut knowledge = Knowledge::embedded()?;
     let variable = std::env::var_os(KNOWLEDGE_VARIABLE).filter(|value| !value.is_empty());
     let files = installed_knowledge()
         .into_iter()
+        .chain(fastpath_survey::refresh_path().filter(|path| path.is_file()))
         .chain(variable.map(PathBuf::from))
         .chain(args.knowledge.clone());
     for file in files {

@@ -2,11 +2,11 @@
 
 use serde::Deserialize;
 
-use crate::advisory::Advisory;
+use crate::advisory::{Advisory, Effect};
 use crate::keys::PinnedKey;
-use crate::matrix::{Published, Row, Target};
+use crate::matrix::{Published, Row, Target, catalogue};
 use crate::release::Release;
-use crate::remedy::{Driver, DriverBuild, Family, Reboot, Remedy};
+use crate::remedy::{Driver, DriverBuild, Family, Reboot, Refresh, Remedy};
 
 /// Why a knowledge file was refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -36,8 +36,8 @@ pub struct Knowledge {
     pub reboots: Vec<Reboot>,
     /// What is known about AMD's driver.
     pub drivers: Vec<Driver>,
-    /// Targets of the matrix.
-    pub targets: Vec<Target>,
+    /// Targets that user's files add to the embedded catalogue: see [`Knowledge::targets`].
+    pub more_targets: Vec<Target>,
     /// Published tables.
     pub published: Vec<Published>,
     /// Pinned keys that user's files add to the embedded [`keys`](crate::keys).
@@ -56,17 +56,17 @@ struct File {
     target: Vec<Target>,
     published: Vec<Published>,
     key: Vec<PinnedKey>,
+    refresh: Vec<Refresh>,
 }
 
 /// The family of a kernel that fits no other.
 const CUSTOM: &str = "custom";
 
-const EMBEDDED: [(&str, &str); 6] = [
+const EMBEDDED: [(&str, &str); 5] = [
     ("advisories.toml", include_str!("../data/advisories.toml")),
     ("families.toml", include_str!("../data/families.toml")),
     ("remedies.toml", include_str!("../data/remedies.toml")),
     ("drivers.toml", include_str!("../data/drivers.toml")),
-    ("catalogue.toml", include_str!("../data/catalogue.toml")),
     ("matrix.toml", include_str!("../data/matrix.toml")),
 ];
 
@@ -83,7 +83,7 @@ impl Knowledge {
             remedies: Vec::new(),
             reboots: Vec::new(),
             drivers: Vec::new(),
-            targets: Vec::new(),
+            more_targets: Vec::new(),
             published: Vec::new(),
             keys: Vec::new(),
         };
@@ -125,9 +125,12 @@ impl Knowledge {
         self.remedies.extend(file.remedy);
         self.reboots.extend(file.reboot);
         self.drivers.extend(file.driver);
-        self.targets.extend(file.target);
+        self.more_targets.extend(file.target);
         self.published.extend(file.published);
         self.keys.extend(file.key);
+        for refresh in &file.refresh {
+            refresh.apply(&mut self.remedies);
+        }
         Ok(())
     }
 
@@ -146,7 +149,17 @@ impl Knowledge {
             .find(|family| family.releases.iter().any(|pattern| pattern.matches(release.as_str())))
     }
 
-    /// Remedies for a kernel with `verdict` on the system `os` `os_version`, best first.
+    /// Whether an advisory says not to use the kernel a remedy leads to.
+    fn leads_to_blocked(&self, remedy: &Remedy) -> bool {
+        let kernel = remedy.kernel.as_ref();
+        kernel.is_some_and(|kernel| {
+            self.advisories_for(&kernel.release)
+                .any(|advisory| advisory.effect_on_release() == Effect::Block)
+        })
+    }
+
+    /// Remedies for a kernel with `verdict` on the system `os` `os_version`, best first. One that leads to a kernel that is
+    /// blocked itself is none.
     pub fn remedies_for<'a>(
         &'a self,
         release: &'a Release,
@@ -157,7 +170,9 @@ impl Knowledge {
         let family = self.family(release).map_or(CUSTOM, |family| family.id.as_str());
         self.remedies
             .iter()
+            .filter(move |remedy| !remedy.withdrawn)
             .filter(move |remedy| remedy.when.holds(release, family, verdict, os, os_version))
+            .filter(|remedy| !self.leads_to_blocked(remedy))
     }
 
     /// Commands that boot the installed kernel `release`, if the way is known for this system and boot loader.
@@ -184,12 +199,16 @@ impl Knowledge {
         known.map_or((DriverBuild::NotKnown, None), |driver| (driver.builds, Some(driver)))
     }
 
+    /// Every target: those of the embedded [`catalogue`], then those of user's files.
+    pub fn targets(&self) -> impl Iterator<Item = &Target> {
+        catalogue().iter().chain(&self.more_targets)
+    }
+
     /// The target with this published name or catalogue id.
     pub fn target(&self, name: &str) -> Option<&Target> {
-        self.targets
-            .iter()
+        self.targets()
             .find(|target| target.name == name)
-            .or_else(|| self.targets.iter().find(|target| target.id == name))
+            .or_else(|| self.targets().find(|target| target.id == name))
     }
 
     /// Every published row, with the table it stands in.

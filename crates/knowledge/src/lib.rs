@@ -23,10 +23,11 @@ pub use advisory::{Advisory, Condition, Effect, IommuGroupType, MapType, Needs, 
 pub use explain::{Explanation, explanations};
 pub use keys::{PinnedKey, keys};
 pub use knowledge::{Error, Knowledge};
-pub use matrix::{Follow, Published, RepositoryFamily, Row, Signed, Source, Target};
+pub use matrix::{Follow, Published, RepositoryFamily, Row, Signed, Source, Target, catalogue};
 pub use pattern::Pattern;
 pub use release::{ElTag, Release};
 pub use remedy::{
-    BadVerdict, Driver, DriverBuild, Family, Reboot, Remedy, RemedyKernel, RemedyKind, When,
+    BadVerdict, Driver, DriverBuild, Family, Reboot, Refresh, Remedy, RemedyKernel, RemedyKind,
+    When,
 };
 pub use version::{Constraint, compare};

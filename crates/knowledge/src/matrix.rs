@@ -1,5 +1,7 @@
 //! The support matrix: targets, and what was published about their default kernels.
 
+use std::sync::OnceLock;
+
 use serde::Deserialize;
 
 use crate::release::Release;
@@ -16,6 +18,9 @@ pub struct Target {
     pub os_id: String,
     /// `VERSION_ID` of the system's `os-release`; empty for a rolling release.
     pub os_version: String,
+    /// Whether all of that version stays the same while a system is updated, not only the part before the dot.
+    #[serde(default)]
+    whole_version: bool,
     /// The distribution that is read.
     pub distribution: String,
     /// Its version.
@@ -30,6 +35,40 @@ pub struct Target {
     pub source: Source,
 }
 
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Catalogue {
+    target: Vec<Target>,
+}
+
+/// The embedded targets, parsed when they are first asked for: a host is judged without them.
+pub fn catalogue() -> &'static [Target] {
+    static CATALOGUE: OnceLock<Vec<Target>> = OnceLock::new();
+    CATALOGUE.get_or_init(|| {
+        // A test parses the embedded file, so the default is never taken.
+        toml::from_str::<Catalogue>(include_str!("../data/catalogue.toml"))
+            .map(|file| file.target)
+            .unwrap_or_default()
+    })
+}
+
+impl Target {
+    /// What of the system's version stays the same while it is updated: `9` of 9.8, but the whole of Ubuntu's 24.04.
+    pub fn series(&self) -> &str {
+        self.series_of(&self.os_version)
+    }
+
+    /// The same of another version of the system, in the way of this target: its whole or the part before the dot.
+    pub fn series_of<'a>(&self, version: &'a str) -> &'a str {
+        if self.whole_version { version } else { version.split('.').next().unwrap_or_default() }
+    }
+
+    /// Whether a system of the other target can be updated to this one and back without being set up anew.
+    pub fn is_same_system(&self, other: &Self) -> bool {
+        self.os_id == other.os_id && self.series() == other.series()
+    }
+}
+
 /// Where a target's kernel is found.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -42,6 +81,9 @@ pub struct Source {
     pub repositories: Vec<String>,
     /// `ID` of the distribution whose apt configuration gives the mirrors.
     pub apt: Option<String>,
+    /// Ids of the repositories in the system's own dnf configuration that hold the kernel.
+    #[serde(default)]
+    pub dnf: Vec<String>,
     /// Suites below `dists/`.
     #[serde(default)]
     pub suites: Vec<String>,

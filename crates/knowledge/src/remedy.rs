@@ -37,6 +37,12 @@ pub struct Remedy {
     pub when: When,
     /// The kernel it leads to.
     pub kernel: Option<RemedyKernel>,
+    /// Targets whose kernels are said to lack the option; a survey that reads it in one of them withdraws the remedy.
+    #[serde(default)]
+    pub lacking: Vec<String>,
+    /// Whether a survey has read that it no longer holds.
+    #[serde(skip)]
+    pub withdrawn: bool,
 }
 
 /// The sorts of advice.
@@ -98,12 +104,79 @@ impl BadVerdict {
 pub struct RemedyKernel {
     /// The package to install.
     pub package: String,
+    /// Catalogue id of the target whose default kernel it is: a survey of it brings this entry up to date.
+    pub target: Option<String>,
     /// The release that was read for this entry; a newer one may be current.
     pub release: Release,
     /// How it is known that this kernel has the option.
     pub seen: String,
     /// When that was read, `YYYY-MM-DD`.
     pub date: String,
+}
+
+/// What a survey read of a target's default kernel: the newest word on the kernel that a remedy leads to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Refresh {
+    /// The target's catalogue id.
+    pub target: String,
+    /// The package it was read from.
+    pub package: String,
+    /// The kernel's release.
+    pub release: Release,
+    /// Whether its configuration has the option.
+    pub has_option: bool,
+    /// How that is known.
+    pub seen: String,
+    /// When it was read, `YYYY-MM-DD`.
+    pub date: String,
+}
+
+impl Refresh {
+    /// Brings remedies up to date, unless they are newer already: the kernel they lead to, or that they no longer hold.
+    /// Where there was said to be no kernel and now is one, a remedy that leads to it takes the place.
+    pub(crate) fn apply(&self, remedies: &mut Vec<Remedy>) {
+        let mut more = Vec::new();
+        for remedy in remedies.iter_mut() {
+            if let Some(kernel) = &mut remedy.kernel
+                && kernel.target.as_ref() == Some(&self.target)
+                && kernel.date <= self.date
+            {
+                kernel.release = self.release.clone();
+                kernel.seen.clone_from(&self.seen);
+                kernel.date.clone_from(&self.date);
+                remedy.withdrawn = !self.has_option;
+            }
+            if remedy.lacking.contains(&self.target) && self.has_option {
+                remedy.withdrawn = true;
+                more.push(self.remedy(remedy.when.clone()));
+            }
+        }
+        remedies.splice(0..0, more);
+    }
+
+    fn remedy(&self, when: When) -> Remedy {
+        Remedy {
+            id: format!("surveyed-{}", self.target),
+            kind: RemedyKind::Kernel,
+            summary: format!("install the kernel {} of {} and reboot", self.release, self.target),
+            text: format!(
+                "A survey of this machine read on {} that this kernel is built with the option: {}.",
+                self.date, self.seen
+            ),
+            commands: Vec::new(),
+            when,
+            kernel: Some(RemedyKernel {
+                package: self.package.clone(),
+                target: Some(self.target.clone()),
+                release: self.release.clone(),
+                seen: self.seen.clone(),
+                date: self.date.clone(),
+            }),
+            lacking: Vec::new(),
+            withdrawn: false,
+        }
+    }
 }
 
 /// How to boot one of the installed kernels.

@@ -262,8 +262,8 @@ fn embedded_ids_are_unique_and_everything_has_a_source() {
     );
     unique("families", knowledge.families.iter().map(|family| family.id.as_str()).collect());
     unique("remedies", knowledge.remedies.iter().map(|remedy| remedy.id.as_str()).collect());
-    unique("target names", knowledge.targets.iter().map(|target| target.name.as_str()).collect());
-    unique("target ids", knowledge.targets.iter().map(|target| target.id.as_str()).collect());
+    unique("target names", knowledge.targets().map(|target| target.name.as_str()).collect());
+    unique("target ids", knowledge.targets().map(|target| target.id.as_str()).collect());
     let explanations = explanations();
     unique(
         "explanations",
@@ -299,7 +299,7 @@ fn os_ids(knowledge: &Knowledge) -> Vec<String> {
         .to_vec();
     ids.extend(knowledge.remedies.iter().flat_map(|remedy| remedy.when.os.clone()));
     ids.extend(knowledge.reboots.iter().flat_map(|reboot| reboot.os.clone()));
-    ids.extend(knowledge.targets.iter().map(|target| target.os_id.clone()));
+    ids.extend(knowledge.targets().map(|target| target.os_id.clone()));
     ids.sort();
     ids.dedup();
     ids
@@ -311,7 +311,7 @@ fn no_remedy_is_for_another_distributions_system() {
     let os_ids = os_ids(&knowledge);
     let mut versions: Vec<&str> =
         vec!["", "8", "9", "9.7", "10", "11", "12", "13", "14", "22.04", "23"];
-    versions.extend(knowledge.targets.iter().map(|target| target.os_version.as_str()));
+    versions.extend(knowledge.targets().map(|target| target.os_version.as_str()));
     // A version a remedy names is one it may hold for, whether or not the matrix has it.
     let named: Vec<String> = knowledge
         .remedies

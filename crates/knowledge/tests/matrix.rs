@@ -48,7 +48,7 @@ fn every_target_is_in_the_catalogue_under_both_names() {
         assert_eq!(knowledge.target(&target.id), Some(target), "{}", target.id);
     }
     let mut names: Vec<&str> = Vec::new();
-    for target in &knowledge.targets {
+    for target in knowledge.targets() {
         names.push(&target.name);
         names.extend(Some(target.id.as_str()).filter(|id| *id != target.name));
     }
@@ -108,4 +108,19 @@ fn pinned_keys_are_fingerprints_and_reach_the_targets_that_sign() {
     let others: Vec<_> =
         keys.iter().filter(|key| key.is_for(rocky)).map(|key| key.distribution.as_str()).collect();
     assert_eq!(others, ["rocky"], "and no other distribution's");
+}
+
+#[test]
+fn remedies_name_targets_that_a_survey_can_read() {
+    let knowledge = Knowledge::embedded().expect("embedded");
+    let ids: Vec<&str> = knowledge.targets().map(|target| target.id.as_str()).collect();
+    let mut named = 0;
+    for remedy in &knowledge.remedies {
+        let target = remedy.kernel.as_ref().and_then(|kernel| kernel.target.as_ref());
+        for id in target.into_iter().chain(&remedy.lacking) {
+            assert!(ids.contains(&id.as_str()), "{}: no target `{id}`", remedy.id);
+            named += 1;
+        }
+    }
+    assert!(named > 5, "{named}");
 }

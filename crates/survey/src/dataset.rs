@@ -100,9 +100,7 @@ impl Dataset {
     pub fn append(path: &Path, records: &[Record]) -> Result<(), DatasetError> {
         let failed =
             |source: io::Error| DatasetError::Io { path: path.display().to_string(), source };
-        let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-        let directory = directory.unwrap_or(Path::new("."));
-        fs::create_dir_all(directory).map_err(failed)?;
+        fs::create_dir_all(folder(path)).map_err(failed)?;
         // Two runs at once take turns, so that neither loses the other's lines.
         let lock_path = sibling(path, ".lock");
         let lock = OpenOptions::new().create(true).truncate(false).write(true).open(&lock_path);
@@ -119,17 +117,7 @@ impl Dataset {
             text.push_str(&serde_json::to_string(record).unwrap_or_default());
             text.push('\n');
         }
-        let temporary = sibling(path, &format!(".{}.tmp", std::process::id()));
-        let written = File::create(&temporary).and_then(|mut file| {
-            file.write_all(text.as_bytes())?;
-            file.sync_all()?;
-            fs::rename(&temporary, path)?;
-            File::open(directory)?.sync_all()
-        });
-        written.map_err(|error| {
-            let _ = fs::remove_file(&temporary);
-            failed(error)
-        })
+        replace(path, text.as_bytes())
     }
 
     /// The names of the runs, oldest first.
@@ -157,6 +145,25 @@ impl Dataset {
         }
         newest
     }
+}
+
+/// Puts a file in the place of the one at `path`: whole, or not at all.
+pub(crate) fn replace(path: &Path, content: &[u8]) -> Result<(), DatasetError> {
+    let temporary = sibling(path, &format!(".{}.tmp", std::process::id()));
+    let written = File::create(&temporary).and_then(|mut file| {
+        file.write_all(content)?;
+        file.sync_all()?;
+        fs::rename(&temporary, path)?;
+        File::open(folder(path))?.sync_all()
+    });
+    written.map_err(|source| {
+        let _ = fs::remove_file(&temporary);
+        DatasetError::Io { path: path.display().to_string(), source }
+    })
+}
+
+fn folder(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 fn sibling(path: &Path, suffix: &str) -> PathBuf {

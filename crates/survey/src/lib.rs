@@ -7,8 +7,10 @@
 
 mod dataset;
 mod diff;
+mod kept;
 mod read;
 mod record;
+mod refresh;
 mod resolved;
 
 pub mod apt;
@@ -19,6 +21,7 @@ pub mod trust;
 
 pub use dataset::{Dataset, DatasetError, SCHEMA};
 pub use diff::{Change, Look, diff, flipped};
-pub use read::{PackageReading, ReadError, read};
+pub use read::{PackageReading, ReadError, Reader};
 pub use record::{Record, Trust};
+pub use refresh::{refresh_path, refreshes, write_refreshes};
 pub use resolved::{Kind, Resolved};

@@ -28,6 +28,12 @@ impl Trust {
             Self::Unsigned => "unsigned",
         }
     }
+
+    /// The trust a word stands for.
+    pub(crate) fn from_word(word: &str) -> Option<Self> {
+        let all = [Self::Verified, Self::Partial, Self::Stale, Self::Unsigned];
+        all.into_iter().find(|trust| trust.as_str() == word)
+    }
 }
 
 /// One row of one run, `fastpath.survey/1`. Unknown values are null.

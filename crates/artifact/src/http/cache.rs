@@ -146,6 +146,22 @@ impl Cache {
         Some(Cached { origin: Origin::Kept, ..entry.content })
     }
 
+    /// Keeps content under a name of the caller's own, to be found again with [`Cache::kept`].
+    ///
+    /// # Errors
+    ///
+    /// [`FetchError::File`] if it cannot be written.
+    pub fn put(&self, name: &str, content: Vec<u8>) -> Result<(), FetchError> {
+        let limit = content.len() as u64;
+        self.store(name, &Validators::default(), Box::new(io::Cursor::new(content)), limit)?;
+        Ok(())
+    }
+
+    /// Whether nothing may be fetched.
+    pub fn is_offline(&self) -> bool {
+        self.offline
+    }
+
     /// Drops what is kept of an address: it turned out not to be what it should.
     pub fn forget(&self, url: &str) {
         // If it stays, it is found wanting once more.

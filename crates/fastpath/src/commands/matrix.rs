@@ -94,7 +94,8 @@ const REMEDY: &str = "remedies";
 fn remedies(target: &Target, knowledge: &Knowledge) -> Vec<Surveyed> {
     let for_target = knowledge.remedies.iter().filter(|remedy| {
         let when = &remedy.when;
-        when.os.contains(&target.os_id)
+        !remedy.withdrawn
+            && when.os.contains(&target.os_id)
             && when.os_version.iter().any(|version| version.matches(&target.os_version))
     });
     let rows = for_target.filter_map(|remedy| {
@@ -121,14 +122,7 @@ fn is_alternative(row: &MatrixRow<'_>, target: &Target, knowledge: &Knowledge) -
     let Some(other) = knowledge.target(&row.target) else {
         return row.provenance.origin == REMEDY && row.verdict == Verdict::Supported;
     };
-    let same_system = other.os_id == target.os_id
-        && major(&other.os_version, &other.os_id) == major(&target.os_version, &target.os_id);
-    same_system && other.id != target.id && row.verdict == Verdict::Supported
-}
-
-/// What of a version stays the same while a system is updated: Ubuntu's whole, else the part before the dot.
-fn major<'a>(version: &'a str, os: &str) -> &'a str {
-    if os == "ubuntu" { version } else { version.split('.').next().unwrap_or(version) }
+    other.is_same_system(target) && other.id != target.id && row.verdict == Verdict::Supported
 }
 
 fn render(args: &MatrixArgs, rows: &[MatrixRow<'_>]) -> String {
@@ -150,8 +144,7 @@ fn render(args: &MatrixArgs, rows: &[MatrixRow<'_>]) -> String {
 pub(super) fn target<'a>(name: &str, knowledge: &'a Knowledge) -> Result<&'a Target, Hinted> {
     knowledge.target(name).ok_or_else(|| {
         let names: BTreeSet<&str> = knowledge
-            .targets
-            .iter()
+            .targets()
             .flat_map(|target| [target.name.as_str(), target.id.as_str()])
             .collect();
         let near = super::explain::nearest(name, names.into_iter());
@@ -179,12 +172,8 @@ fn no_row(target: &Target) -> Hinted {
 
 fn no_alternative(target: &Target, knowledge: &Knowledge) -> String {
     let others: Vec<&str> = knowledge
-        .targets
-        .iter()
-        .filter(|other| other.os_id == target.os_id && other.id != target.id)
-        .filter(|other| {
-            major(&other.os_version, &other.os_id) == major(&target.os_version, &target.os_id)
-        })
+        .targets()
+        .filter(|other| other.is_same_system(target) && other.id != target.id)
         .map(|other| other.name.as_str())
         .collect();
     format!(

@@ -9,14 +9,15 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use fastpath_artifact::http::{Cache, Client, Fetch, Meter, Options, Proxies};
+use fastpath_host::{DirTree, OsRelease};
 use fastpath_kconfig::SYMBOLS;
 use fastpath_knowledge::{Follow, Knowledge, Release, RepositoryFamily, Target, keys};
 use fastpath_survey::apt::Apt;
 use fastpath_survey::debian::{self, Follow as DebFollow, Pocket, Query, Repositories};
 use fastpath_survey::trust::{Fingerprint, Keyring};
 use fastpath_survey::{
-    Change, Dataset, Kind, Look, PackageReading, Record, Resolved, SCHEMA, diff, flipped, pacman,
-    read, rpm,
+    Change, Dataset, Kind, Look, PackageReading, Reader, Record, Resolved, SCHEMA, diff, flipped,
+    pacman, rpm,
 };
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
@@ -37,6 +38,10 @@ pub(crate) fn run(args: &SurveyArgs) -> anyhow::Result<u8> {
     let survey = Survey::new(args, &knowledge)?;
     let records = survey.run(&targets);
     Dataset::append(&data, &records)?;
+    if let Some(path) = fastpath_survey::refresh_path().filter(|_| args.data.is_none()) {
+        let found = fastpath_survey::refreshes(&Dataset::load(&data)?, &knowledge);
+        fastpath_survey::write_refreshes(&path, &found)?;
+    }
     show(&records, &knowledge, args)?;
     Ok(if records.iter().any(|record| record.error.is_some()) { 2 } else { 0 })
 }
@@ -49,12 +54,12 @@ fn select<'a>(args: &SurveyArgs, knowledge: &'a Knowledge) -> anyhow::Result<Vec
         targets.push(super::matrix::target(name, knowledge)?);
     }
     if args.targets.is_empty() {
-        targets.extend(&knowledge.targets);
+        targets.extend(knowledge.targets());
     }
     targets.retain(fits);
     if targets.is_empty() {
         let mut flavours: Vec<&str> =
-            knowledge.targets.iter().map(|target| target.flavour.as_str()).collect();
+            knowledge.targets().map(|target| target.flavour.as_str()).collect();
         flavours.sort_unstable();
         flavours.dedup();
         bail!(
@@ -75,14 +80,20 @@ struct Survey<'a> {
     keyring: Keyring,
     mirrors: BTreeMap<String, Vec<String>>,
     apt: Apt,
+    /// The machine's own system, and what its dnf is told.
+    os: OsRelease,
+    dnf: rpm::dnf::Configuration,
     now: jiff::Timestamp,
 }
 
 impl<'a> Survey<'a> {
     fn new(args: &'a SurveyArgs, knowledge: &'a Knowledge) -> anyhow::Result<Self> {
         let apt = Apt::read(Path::new("/"))?;
+        let root = DirTree::open(Path::new("/"))?;
+        let dnf = rpm::dnf::read(&root, std::env::consts::ARCH);
+        let proxies = dnf.proxies.clone().unwrap_or_else(Proxies::from_environment);
         let options = Options {
-            proxies: apt.proxies(Proxies::from_environment()),
+            proxies: apt.proxies(proxies),
             ca_file: args.ca_file.clone(),
             offline: args.offline,
             ..Options::default()
@@ -93,6 +104,7 @@ impl<'a> Survey<'a> {
             None => Cache::temporary(args.offline)?,
         };
         let mut keyring = Keyring::usual(Path::new("/"));
+        apt.add_keys(&mut keyring);
         for path in &args.keyring {
             keyring.add(path)?;
         }
@@ -106,7 +118,8 @@ impl<'a> Survey<'a> {
         }
         let now = jiff::Timestamp::from_second(jiff::Timestamp::now().as_second())?;
         let fetch: Arc<dyn Fetch> = Arc::new(Client::new(options)?);
-        Ok(Self { args, knowledge, fetch, cache, keyring, mirrors, apt, now })
+        let os = OsRelease::read(&root);
+        Ok(Self { args, knowledge, fetch, cache, keyring, mirrors, apt, os, dnf, now })
     }
 
     /// Reads every target, several at once; one that fails is a record with its error.
@@ -180,11 +193,12 @@ impl<'a> Survey<'a> {
             Err(error) => return vec![record(self.failed(target, None, &error))],
         };
         let wanted = if self.args.all_kernels { resolved.len() } else { 1 };
+        let whole = self.args.verify;
+        let reader = Reader { fetch: &self.fetch, cache: &self.cache, keys, whole };
         let mut records = Vec::new();
         for one in resolved.into_iter().take(wanted) {
             bar.set_message(format!("reading {} {}", one.package, one.version));
-            let reading = read(&self.fetch, &one, &keys, self.args.verify);
-            records.push(record(match reading {
+            records.push(record(match reader.read(&one) {
                 Ok(reading) => self.judged(target, &one, &reading),
                 Err(error) => self.failed(target, Some(&one), &error.into()),
             }));
@@ -203,7 +217,9 @@ impl<'a> Survey<'a> {
     ) -> anyhow::Result<Vec<Resolved>> {
         let source = &target.source;
         let access = rpm::Access { fetch: self.fetch.as_ref(), cache: &self.cache, meter };
-        let repositories = self.mirrors.get(&target.id).unwrap_or(&source.repositories);
+        let own = self.own_repositories(target, &access)?;
+        let named = self.mirrors.get(&target.id).or(own.as_ref());
+        let repositories = named.unwrap_or(&source.repositories);
         if repositories.is_empty() && source.apt.is_none() {
             bail!(
                 "{}",
@@ -237,6 +253,27 @@ impl<'a> Survey<'a> {
             bail!("no package `{}` for {} in the repository", source.package, source.arch);
         }
         Ok(resolved)
+    }
+
+    /// The repositories that hold the target's kernel in the machine's own dnf configuration, if the machine runs that system
+    /// and has all of them.
+    fn own_repositories(
+        &self,
+        target: &Target,
+        access: &rpm::Access<'_>,
+    ) -> anyhow::Result<Option<Vec<String>>> {
+        let runs =
+            target.os_id == self.os.id && target.series() == target.series_of(&self.os.version);
+        let own = &self.dnf.repositories;
+        let named = |id: &String| own.iter().find(|repository| repository.id == *id);
+        let found: Option<Vec<_>> = target.source.dnf.iter().map(named).collect();
+        match found {
+            Some(found) if runs && !found.is_empty() && !self.mirrors.contains_key(&target.id) => {
+                let bases = found.into_iter().map(|repository| rpm::reachable(access, repository));
+                Ok(Some(bases.collect::<Result<_, _>>()?))
+            }
+            _ => Ok(None),
+        }
     }
 
     fn resolve_deb(

@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use fastpath_artifact::http::Proxies;
 
 use crate::debian::Pocket;
+use crate::trust::Keyring;
 pub use conf::Setting;
 pub use sources::{SignedBy, Source};
 
@@ -99,6 +100,20 @@ impl Apt {
     pub fn checks_valid_until(&self) -> bool {
         let value = self.setting("Acquire::Check-Valid-Until");
         value.and_then(truth).unwrap_or(true)
+    }
+
+    /// Adds the keys that sources name or hold. Which of them count is pinned elsewhere; one that cannot be read counts for
+    /// nothing.
+    pub fn add_keys(&self, keyring: &mut Keyring) {
+        for source in &self.sources {
+            for signed_by in &source.signed_by {
+                match signed_by {
+                    SignedBy::File(path) => drop(keyring.add(path)),
+                    SignedBy::Embedded(text) => keyring.add_bytes(&source.file, text.as_bytes()),
+                    SignedBy::Key(_) => {}
+                }
+            }
+        }
     }
 
     /// The proxies apt uses, where it is told of any; else those of the environment.

@@ -21,7 +21,7 @@ const MAX_FILES: usize = 1000;
 /// What a machine's dnf configuration says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Configuration {
-    /// Enabled repositories with an address, in the order of the files' names.
+    /// Enabled repositories with an address or a list of them, in the order of the files' names.
     pub repositories: Vec<Repository>,
     /// The proxy for all of them, if one is set.
     pub proxies: Option<Proxies>,
@@ -36,6 +36,8 @@ pub struct Repository {
     pub id: String,
     /// Its addresses, variables replaced. They stand for each other. May hold credentials.
     pub bases: Vec<String>,
+    /// Where more of them are listed: dnf's `metalink` or `mirrorlist`.
+    pub mirror_list: Option<String>,
     /// Whether dnf wants its index signed.
     pub index_signed: bool,
     /// Whether dnf wants its packages signed.
@@ -249,13 +251,14 @@ impl Reader<'_> {
                 note(format!("`{}` is neither http, https nor file; it is not read", shown(&base)));
             }
         }
-        if let Some(kind) =
-            ["metalink", "mirrorlist"].into_iter().find(|kind| option(kind).is_some())
-        {
-            let left =
-                if bases.is_empty() { "the repository is not read" } else { "`baseurl` is used" };
-            note(format!("{kind} is not followed; {left}"));
-        }
+        let list = option("metalink").or_else(|| option("mirrorlist"));
+        let mirror_list = list.and_then(|raw| match replace(raw, variables) {
+            Ok(list) => Some(list),
+            Err(name) => {
+                note(format!("variable `{name}` has no value here; `{}` is not read", shown(raw)));
+                None
+            }
+        });
         if option("sslclientcert").is_some() {
             note("it asks for a client certificate, which is not sent".to_owned());
         }
@@ -275,12 +278,13 @@ impl Reader<'_> {
             keys,
             proxy,
             bases,
+            mirror_list,
             id: id.clone(),
             path: path.clone(),
             line,
         };
         self.out.notes.extend(notes);
-        if !repository.bases.is_empty() {
+        if !repository.bases.is_empty() || repository.mirror_list.is_some() {
             self.out.repositories.push(repository);
         }
     }

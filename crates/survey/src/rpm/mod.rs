@@ -10,6 +10,7 @@ mod evr;
 mod header;
 mod keys;
 mod location;
+mod mirrors;
 mod packed;
 mod primary;
 mod repomd;
@@ -21,6 +22,7 @@ pub mod dnf;
 pub use error::IndexError;
 pub use evr::Evr;
 pub use keys::{Keys, Signature};
+pub use mirrors::reachable;
 pub use packed::Access;
 pub use repository::{Authenticated, Basis, Package, Wanted, authenticate, packages, verify_whole};
 

@@ -16,7 +16,9 @@ use super::repomd::{self, IndexFile};
 use super::xml::XmlError;
 use crate::trust::{Checked, Digest};
 
-const MAX_REPOMD: u64 = 4 << 20;
+/// Where a repository's index begins, below its base.
+pub(super) const REPOMD: &str = "repodata/repomd.xml";
+pub(super) const MAX_REPOMD: u64 = 4 << 20;
 const MAX_SIGNATURE: u64 = 256 << 10;
 /// The largest primary index as it is fetched; the largest known ones are below 40 MiB.
 const MAX_PRIMARY: u64 = 256 << 20;
@@ -162,7 +164,7 @@ fn in_repository(
     wanted: &Wanted<'_>,
     base: &str,
 ) -> Result<Vec<Package>, IndexError> {
-    let url = format!("{base}repodata/repomd.xml");
+    let url = format!("{base}{REPOMD}");
     let text = access.bytes(&url, MAX_REPOMD)?;
     let (basis, stale) = match wanted.signed {
         // Before a byte of it is parsed.

@@ -133,6 +133,11 @@ impl Keyring {
         Ok(())
     }
 
+    /// Adds the keys in the bytes, which stand in `file`.
+    pub fn add_bytes(&mut self, file: &Path, bytes: &[u8]) {
+        self.insert(file, parse(bytes));
+    }
+
     /// How many keys there are.
     pub fn len(&self) -> usize {
         self.keys.len()
