@@ -32,7 +32,7 @@ pub fn refreshes(dataset: &Dataset, knowledge: &Knowledge) -> Vec<Refresh> {
         signed.then_some(())?;
         Some(Refresh {
             target: record.id.clone(),
-            package: record.package.clone()?,
+            package: knowledge.target(&record.id)?.source.package.clone(),
             release: Release::new(record.release.as_ref()?)?,
             has_option,
             seen: format!(

@@ -1,10 +1,13 @@
 //! Reading apt's own configuration.
 
+mod common;
+
 use std::fs;
 use std::path::Path;
 
 use fastpath_artifact::http::Proxies;
 use fastpath_survey::apt::{Apt, SignedBy};
+use fastpath_survey::trust::Keyring;
 
 fn root(files: &[(&str, &str)]) -> tempfile::TempDir {
     let root = tempfile::tempdir().unwrap();
@@ -156,4 +159,29 @@ fn what_is_wrong_is_named_with_file_and_line() {
     let error = Apt::read(root.path()).unwrap_err().to_string();
     assert!(error.contains("sources.list: "), "{error}");
     assert!(Apt::read(Path::new("/nowhere")).unwrap().sources.is_empty());
+}
+
+#[test]
+fn a_key_in_a_source_is_one_of_the_keyring() {
+    if !common::have("gpg") {
+        return common::skipped("gpg is not installed");
+    }
+    let gpg = common::Gpg::new();
+    let key = gpg.key("Test <t@t.invalid>", "ed25519", "sign", "never");
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("key.gpg");
+    gpg.export(&file, &[key.as_str()]);
+    let armored = String::from_utf8(gpg.run(&["--armor", "--export", key.as_str()])).unwrap();
+    let field: String = armored
+        .lines()
+        .map(|line| format!(" {}\n", if line.is_empty() { "." } else { line }))
+        .collect();
+    let source =
+        "Types: deb\nURIs: http://m.invalid/debian\nSuites: s\nComponents: main\nSigned-By:";
+    for text in [format!("{source}\n{field}"), format!("{source} {}\n", file.display())] {
+        let root = root(&[("sources.list.d/a.sources", &text)]);
+        let mut keyring = Keyring::default();
+        Apt::read(root.path()).unwrap().add_keys(&mut keyring);
+        assert!(keyring.contains(&key), "{text}");
+    }
 }

@@ -12,7 +12,8 @@ use fastpath_artifact::http::{Cache, Client, Meter, Options};
 use fastpath_host::DirTree;
 use fastpath_knowledge::Signed;
 use fastpath_survey::rpm::{
-    Access, Basis, IndexError, Keys, Package, Wanted, authenticate, dnf, packages, verify_whole,
+    Access, Basis, IndexError, Keys, Package, Wanted, authenticate, dnf, packages, reachable,
+    verify_whole,
 };
 use fastpath_survey::trust::{Digest, DigestKind, Fingerprint, Keyring};
 use tempfile::TempDir;
@@ -996,4 +997,25 @@ fn a_machine_without_dnf_has_no_repositories() {
     std::os::unix::fs::symlink("b.repo", folder.join("c.repo")).unwrap();
     let read = dnf::read(&DirTree::open(root.path()).unwrap(), "x86_64");
     assert_eq!(read.repositories, []);
+}
+
+#[test]
+fn a_mirror_that_answers_is_taken_from_the_list() {
+    let folder = tempfile::tempdir().unwrap();
+    let repodata = folder.path().join("good/repodata");
+    fs::create_dir_all(&repodata).unwrap();
+    fs::write(repodata.join("repomd.xml"), "<repomd/>").unwrap();
+    let good = format!("{}/good", file_url(folder.path()));
+    let net = Net::new();
+    let access = Access { fetch: &net.client, cache: &net.cache, meter: &net.meter };
+    let read = configuration(&[(
+        "etc/yum.repos.d/a.repo",
+        &format!(
+            "[a]\nbaseurl=file:///none/a {good}\n[b]\nbaseurl=file:///none/b\n[c]\nmirrorlist=file:///none/c\n"
+        ),
+    )]);
+    let [a, b, c] = &read.repositories[..] else { panic!() };
+    assert_eq!(reachable(&access, a).unwrap(), good);
+    assert!(reachable(&access, b).unwrap_err().to_string().contains("/none/b/repodata/repomd.xml"));
+    assert!(reachable(&access, c).unwrap_err().to_string().contains("/none/c"));
 }
