@@ -3,11 +3,11 @@
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
-use rustix::fs::{self, AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, Stat};
+use rustix::fs::{self, AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, Stat, StatxFlags};
 use rustix::io::Errno;
 
 use crate::lines::Filtered;
-use crate::tree::{Content, Entry, FileId, FileKind, ReadError, Tree, Want};
+use crate::tree::{self, Content, Entry, FileId, FileKind, ReadError, Tree, Want};
 
 /// A host read from a directory of this machine: `/` or another tree.
 #[derive(Debug)]
@@ -158,6 +158,38 @@ impl Tree for DirTree {
 
     fn kind(&self, path: &str) -> Result<FileKind, ReadError> {
         Ok(kind_of(&fs::fstat(self.locate(path)?)?))
+    }
+
+    fn link(&self, path: &str) -> Result<String, ReadError> {
+        let path = path.trim_end_matches('/');
+        let (directory, name) = path.rsplit_once('/').unwrap_or(("", path));
+        if matches!(name, "" | "." | "..") {
+            return Err(ReadError::WrongKind(FileKind::Directory));
+        }
+        let directory = self.locate(if directory.is_empty() { "/" } else { directory })?;
+        let found = kind_of(&fs::statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW)?);
+        if found != FileKind::Link {
+            return Err(ReadError::WrongKind(found));
+        }
+        let target = fs::readlinkat(&directory, name, Vec::new())?;
+        target.into_string().map_err(|_| ReadError::WrongKind(FileKind::Link))
+    }
+
+    fn stat(&self, path: &str) -> Result<tree::Stat, ReadError> {
+        let handle = self.locate(path)?;
+        let wanted = StatxFlags::BASIC_STATS | StatxFlags::MNT_ID | StatxFlags::DIOALIGN;
+        let stat = fs::statx(&handle, c"", AtFlags::EMPTY_PATH, wanted)?;
+        let told = StatxFlags::from_bits_retain(stat.stx_mask);
+        let of = |flag, value| told.contains(flag).then_some(value);
+        Ok(tree::Stat {
+            kind: kind(FileType::from_raw_mode(u32::from(stat.stx_mode))),
+            device: (stat.stx_dev_major, stat.stx_dev_minor),
+            rdev: (stat.stx_rdev_major, stat.stx_rdev_minor),
+            mount: of(StatxFlags::MNT_ID, stat.stx_mnt_id),
+            direct_io: told
+                .contains(StatxFlags::DIOALIGN)
+                .then_some((stat.stx_dio_mem_align, stat.stx_dio_offset_align)),
+        })
     }
 }
 

@@ -8,20 +8,26 @@
 
 pub mod boot;
 mod dir;
+pub mod driver;
 mod installed;
 mod kernel;
 mod lines;
 pub mod mask;
 mod os;
+pub mod pci;
 mod redact;
+pub mod runtime;
 #[cfg(feature = "snapshot")]
 pub mod snapshot;
 mod tree;
+pub mod volume;
 mod witness;
 
 pub use dir::{DirTree, OpenError};
 pub use installed::Installed;
 pub use kernel::{Asked, Facts, KernelFacts, gather};
 pub use os::{Environment, OsRelease};
-pub use tree::{Content, Entry, FileId, FileKind, LineFilter, ReadError, Redaction, Tree, Want};
+pub use tree::{
+    Content, Entry, FileId, FileKind, LineFilter, ReadError, Redaction, Stat, Tree, Want, join_link,
+};
 pub use witness::{Evidence, Kind, State, Witness, config_witness};

@@ -25,6 +25,62 @@ pub trait Tree {
     ///
     /// A [`ReadError`].
     fn kind(&self, path: &str) -> Result<FileKind, ReadError>;
+
+    /// Where the link at a path leads, as its text says; links on the way to it are followed, it itself is not.
+    ///
+    /// # Errors
+    ///
+    /// A [`ReadError`]; a text that is not UTF-8 is [`ReadError::WrongKind`].
+    fn link(&self, path: &str) -> Result<String, ReadError> {
+        let _ = path;
+        Err(ReadError::NotRecorded)
+    }
+
+    /// What the file system says about what stands at a path, after following links. A snapshot does not hold that.
+    ///
+    /// # Errors
+    ///
+    /// A [`ReadError`].
+    fn stat(&self, path: &str) -> Result<Stat, ReadError> {
+        let _ = path;
+        Err(ReadError::NotRecorded)
+    }
+}
+
+/// What the file system says about one file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stat {
+    /// What it is.
+    pub kind: FileKind,
+    /// Major and minor number of the device that holds it.
+    pub device: (u32, u32),
+    /// Major and minor number of the device that it is, for a device node.
+    pub rdev: (u32, u32),
+    /// The mount it is on, as the first field of `mountinfo`; `None` before Linux 5.8.
+    pub mount: Option<u64>,
+    /// What direct I/O asks of memory addresses and of file offsets, in bytes, each zero if direct I/O is not done; `None` if the
+    /// kernel does not tell. Source: <https://man7.org/linux/man-pages/man2/statx.2.html>, `STATX_DIOALIGN`, since Linux 6.1.
+    pub direct_io: Option<(u32, u32)>,
+}
+
+/// The path that a link at `path` with this text leads to, one step: `..` is taken textually, as in `sysfs`, where
+/// directories on the way are no links.
+pub fn join_link(path: &str, target: &str) -> String {
+    let mut parts: Vec<&str> = Vec::new();
+    if !target.starts_with('/') {
+        parts.extend(path.split('/').filter(|part| !part.is_empty()));
+        parts.pop();
+    }
+    for part in target.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => {
+                parts.pop();
+            }
+            part => parts.push(part),
+        }
+    }
+    format!("/{}", parts.join("/"))
 }
 
 /// What a reader wants of a file.

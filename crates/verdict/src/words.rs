@@ -54,6 +54,14 @@ impl fmt::Display for Verdict {
 pub enum Layer {
     /// The kernel's configuration, and what is known about the kernel.
     Kernel,
+    /// AMD's GPU driver and what it says of each GPU.
+    Driver,
+    /// The HIP runtime and hipFile's library.
+    Runtime,
+    /// The way over PCIe between each GPU and each NVMe drive.
+    Path,
+    /// Mounted file systems and the block devices below them.
+    Volume,
 }
 
 impl Layer {
@@ -61,6 +69,10 @@ impl Layer {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Kernel => "kernel",
+            Self::Driver => "driver",
+            Self::Runtime => "runtime",
+            Self::Path => "path",
+            Self::Volume => "volume",
         }
     }
 }
@@ -169,6 +181,14 @@ words! {
     WitnessUnreadable = "witness-unreadable",
     /// The root does not tell which kernel runs.
     ReleaseUnknown = "release-unknown",
+
+    // The driver layer.
+
+    // The runtime layer.
+
+    // The path layer.
+
+    // The volume layer.
 }
 
 /// The ids of findings, apart from advisories' own.

@@ -405,6 +405,10 @@ fn questions(answers: &Answers) -> (Vec<Question>, BTreeMap<String, &[u8]>) {
             Answer::Kind(kind) => {
                 Question { kind: Some(*kind), ..Question::new(path, op, State::Kind) }
             }
+            Answer::Link(target) => {
+                let target = Some(super::mask_ids(target));
+                Question { target, ..Question::new(path, op, State::Link) }
+            }
             Answer::Missing | Answer::Contradiction => Question::new(path, op, State::Missing),
             Answer::WrongKind(kind) => {
                 Question { kind: Some(*kind), ..Question::new(path, op, State::WrongKind) }

@@ -115,6 +115,7 @@ pub(super) enum State {
     File,
     Directory,
     Kind,
+    Link,
     Missing,
     WrongKind,
     TooLarge,
@@ -148,6 +149,8 @@ pub(super) struct Question {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) kind: Option<FileKind>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) target: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) limit: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) errno: Option<String>,
@@ -169,6 +172,7 @@ impl Question {
             entries: None,
             masked: false,
             kind: None,
+            target: None,
             limit: None,
             errno: None,
         }

@@ -103,6 +103,7 @@ enum Op {
     Read,
     List,
     Kind,
+    Link,
 }
 
 /// One spelling for each path: from `/`, without empty and `.` components. A slash at the end stays, for it asks for a

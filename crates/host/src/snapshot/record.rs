@@ -10,7 +10,7 @@ use std::rc::Rc;
 use rustix::io::Errno;
 
 use super::{MAX_BYTES, MAX_QUESTIONS, Op, filtered, normal};
-use crate::tree::{Content, Entry, FileId, FileKind, LineFilter, ReadError, Tree, Want};
+use crate::tree::{Content, Entry, FileId, FileKind, LineFilter, ReadError, Stat, Tree, Want};
 
 /// A [`Tree`] that passes questions on to another one, remembers the answers, and gives what it remembers.
 ///
@@ -52,6 +52,7 @@ pub(super) enum Answer {
     File(Kept),
     Directory(Vec<Entry>),
     Kind(FileKind),
+    Link(String),
     Missing,
     WrongKind(FileKind),
     TooLarge(usize),
@@ -317,5 +318,18 @@ impl Tree for Recorder<'_> {
             _ => None,
         };
         self.ask(path, Op::Kind, known, || self.tree.kind(path), |kind| Answer::Kind(*kind))
+    }
+
+    fn link(&self, path: &str) -> Result<String, ReadError> {
+        let known = |answer: &Answer| match answer {
+            Answer::Link(target) => Some(Ok(target.clone())),
+            _ => None,
+        };
+        let link = || self.tree.link(path);
+        self.ask(path, Op::Link, known, link, |target| Answer::Link(target.clone()))
+    }
+
+    fn stat(&self, path: &str) -> Result<Stat, ReadError> {
+        self.tree.stat(path)
     }
 }

@@ -89,6 +89,7 @@ enum Answer {
     File(Stored),
     Directory(Listing),
     Kind(FileKind),
+    Link(String),
     Missing,
     WrongKind(FileKind),
     TooLarge(usize),
@@ -207,7 +208,7 @@ impl Replay {
                 Answer::Directory(_) => Inferred::Kind(FileKind::Directory),
                 Answer::Kind(kind) | Answer::WrongKind(kind) => Inferred::Kind(*kind),
                 Answer::Missing => Inferred::Missing,
-                Answer::Errno(_) => continue,
+                Answer::Errno(_) | Answer::Link(_) => continue,
             };
         }
         if components(path).any(|component| component == "..") {
@@ -223,7 +224,7 @@ impl Replay {
                     Answer::Kind(FileKind::Directory) | Answer::WrongKind(FileKind::Directory) => {
                         continue;
                     }
-                    Answer::Errno(_) => continue,
+                    Answer::Errno(_) | Answer::Link(_) => continue,
                     // Nothing is below what is no directory.
                     _ => return Inferred::Missing,
                 };
@@ -346,6 +347,20 @@ impl Tree for Replay {
                 Inferred::Kind(kind) => Ok(kind),
                 Inferred::Missing => Err(ReadError::Missing),
                 Inferred::Nothing => Err(ReadError::NotRecorded),
+            },
+        }
+    }
+
+    fn link(&self, path: &str) -> Result<String, ReadError> {
+        let path = normal(path);
+        match self.answers(&path, Op::Link).first() {
+            Some(Answer::Link(target)) => Ok(target.clone()),
+            Some(Answer::Missing) => Err(ReadError::Missing),
+            Some(Answer::WrongKind(kind)) => Err(ReadError::WrongKind(*kind)),
+            Some(Answer::Errno(errno)) => Err(ReadError::Os(*errno)),
+            _ => match self.inferred(&path) {
+                Inferred::Missing => Err(ReadError::Missing),
+                Inferred::Kind(_) | Inferred::Nothing => Err(ReadError::NotRecorded),
             },
         }
     }
@@ -648,6 +663,7 @@ impl<'a> Opening<'a> {
             State::File => question.op == Op::Read,
             State::Directory => question.op == Op::List,
             State::Kind => question.op == Op::Kind,
+            State::Link => question.op == Op::Link,
             _ => true,
         };
         if !fits {
@@ -698,6 +714,13 @@ impl<'a> Opening<'a> {
                 Answer::Directory(Listing { entries, masked: question.masked })
             }
             State::Kind => Answer::Kind(question.kind.ok_or_else(|| lacks("the kind"))?),
+            State::Link => {
+                const LONGEST: usize = 4096;
+                let target = question.target.clone().filter(|target| {
+                    target.len() <= LONGEST && !target.chars().any(char::is_control)
+                });
+                Answer::Link(target.ok_or_else(|| lacks("where the link leads"))?)
+            }
             State::Missing => Answer::Missing,
             State::WrongKind => Answer::WrongKind(question.kind.ok_or_else(|| lacks("the kind"))?),
             State::TooLarge => {
