@@ -11,8 +11,8 @@ mod kernel;
 mod matrix;
 mod words;
 
-pub use check::{Check, InstalledVerdict, check};
+pub use check::{Check, check};
 pub use hint::{HINTS, Hint, HintAdvisory, HintKernel, hints};
-pub use kernel::{Judgement, judge, judge_release};
+pub use kernel::{InstalledVerdict, Judgement, judge, judge_release};
 pub use matrix::{MatrixRow, Provenance, Reading, Surveyed, matrix};
 pub use words::{FINDINGS, Finding, Layer, REASONS, Reason, Status, Verdict, finding};

@@ -128,6 +128,28 @@ pub struct Finding {
     pub hint: Option<Hint>,
 }
 
+impl Finding {
+    /// A finding without evidence.
+    pub fn new(
+        id: &str,
+        layer: Layer,
+        status: Status,
+        summary: impl Into<String>,
+        explanation: impl Into<String>,
+        hint: Option<Hint>,
+    ) -> Self {
+        Self {
+            id: id.to_owned(),
+            layer,
+            status,
+            summary: summary.into(),
+            evidence: Vec::new(),
+            explanation: explanation.into(),
+            hint,
+        }
+    }
+}
+
 macro_rules! words {
     ($(#[$meta:meta])* $name:ident, $all:ident, $all_doc:literal: $($(#[doc = $doc:literal])* $variant:ident = $word:literal,)*) => {
         $(#[$meta])*

@@ -1,10 +1,17 @@
 //! The verdict on one kernel: which witness decides, which disagree, which advisories mark it.
 
+mod findings;
+mod installed;
+
 use fastpath_host::{Kind, State, Witness};
 use fastpath_kconfig::{Symbol, Value};
 use fastpath_knowledge::{Advisory, Effect, Knowledge, Release};
 
 use crate::words::{Reason, Verdict};
+
+pub(crate) use findings::Case;
+pub use installed::InstalledVerdict;
+pub(crate) use installed::judge_installed;
 
 /// The verdict on one kernel, with indices into the witnesses it was made from.
 #[derive(Clone, Debug, PartialEq, Eq)]
