@@ -1,12 +1,18 @@
 //! Everything the kernel layer of a check needs to know about a host.
 
+use std::collections::BTreeMap;
+
 use fastpath_knowledge::Release;
 use serde::{Deserialize, Serialize};
 
 use crate::boot::{self, NextBoot};
+use crate::driver::{self, DriverFacts};
 use crate::installed::{Installed, installed, other_configs, unlisted};
 use crate::os::{Environment, OsRelease};
+use crate::pci::{self, PciFacts};
+use crate::runtime::{self, RuntimeFacts};
 use crate::tree::{Tree, Want};
+use crate::volume::{self, VolumeFacts};
 use crate::witness::{Budget, Evidence, Witness, witnesses};
 
 /// The kernel a question is about.
@@ -27,6 +33,36 @@ pub struct Facts {
     pub environment: Environment,
     /// The kernel layer.
     pub kernel: KernelFacts,
+    /// The PCI devices, if they were asked for.
+    #[serde(default)]
+    pub pci: Option<PciFacts>,
+    /// The driver layer, if it was asked for.
+    #[serde(default)]
+    pub driver: Option<DriverFacts>,
+    /// The runtime layer, if it was asked for.
+    #[serde(default)]
+    pub runtime: Option<RuntimeFacts>,
+    /// The volume layer, if it was asked for.
+    #[serde(default)]
+    pub volume: Option<VolumeFacts>,
+}
+
+/// What to read besides the kernel layer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Scope {
+    /// The driver layer.
+    pub driver: bool,
+    /// The runtime layer.
+    pub runtime: bool,
+    /// The path layer.
+    pub path: bool,
+    /// The volume layer.
+    pub volume: bool,
+}
+
+impl Scope {
+    /// Every layer.
+    pub const ALL: Self = Self { driver: true, runtime: true, path: true, volume: true };
 }
 
 /// Facts about the kernel asked about and those installed beside it.
@@ -80,7 +116,25 @@ pub fn gather(tree: &dyn Tree, asked: &Asked) -> Facts {
         running_source,
         installed,
     };
-    Facts { os, environment, kernel }
+    Facts { os, environment, kernel, pci: None, driver: None, runtime: None, volume: None }
+}
+
+/// Reads the kernel layer and those in `scope`. `variables` are the environment of the program that is asked about: it may name
+/// places of libraries.
+pub fn gather_layers(
+    tree: &dyn Tree,
+    asked: &Asked,
+    scope: Scope,
+    variables: &BTreeMap<String, String>,
+) -> Facts {
+    let mut facts = gather(tree, asked);
+    let pci = (scope.path || scope.driver).then(|| pci::read(tree));
+    facts.driver = scope.driver.then(|| driver::read(tree));
+    facts.runtime = scope.runtime.then(|| runtime::read(tree));
+    facts.volume = scope.volume.then(|| volume::read(tree));
+    facts.pci = pci;
+    let _ = variables;
+    facts
 }
 
 /// The running kernel's release and where it stands.

@@ -25,7 +25,7 @@ mod witness;
 
 pub use dir::{DirTree, OpenError};
 pub use installed::Installed;
-pub use kernel::{Asked, Facts, KernelFacts, gather};
+pub use kernel::{Asked, Facts, KernelFacts, Scope, gather, gather_layers};
 pub use os::{Environment, OsRelease};
 pub use tree::{
     Content, Entry, FileId, FileKind, LineFilter, ReadError, Redaction, Stat, Tree, Want, join_link,
