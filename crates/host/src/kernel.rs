@@ -49,6 +49,7 @@ pub struct Facts {
 
 /// What to read besides the kernel layer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a layer of its own")]
 pub struct Scope {
     /// The driver layer.
     pub driver: bool,
