@@ -1,0 +1,340 @@
+//! The real runtime.
+
+use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::fmt;
+use std::ptr::{self, NonNull};
+
+use libloading::os::unix::Library;
+
+use crate::load::{self, LoadError};
+use crate::{
+    Attributes, Direction, Gpu, HipError, HostFunction, MemoryKind, RawEvent, RawStream, Transfer,
+};
+
+/// `hipPointerAttribute_t`.
+#[repr(C)]
+struct PointerAttribute {
+    kind: u32,
+    device: c_int,
+    device_pointer: *mut c_void,
+    host_pointer: *mut c_void,
+    is_managed: c_int,
+    flags: c_uint,
+}
+
+/// `hipAmdFileHandle_t`, passed by value: a union of eight bytes of which Linux uses the descriptor.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct FileHandle {
+    fd: c_int,
+    rest: [u8; 4],
+}
+
+type AisFunction =
+    unsafe extern "C" fn(FileHandle, *mut c_void, u64, i64, *mut u64, *mut i32) -> c_int;
+
+macro_rules! functions {
+    ($($field:ident = $symbol:literal: fn($($argument:ty),*);)*) => {
+        /// The functions used, each found once.
+        struct Functions {
+            $($field: unsafe extern "C" fn($($argument),*) -> c_int,)*
+        }
+
+        impl Functions {
+            fn find(library: &Library, name: &str) -> Result<Self, LoadError> {
+                Ok(Self {
+                    $($field: {
+                        // SAFETY: the type is that of HIP's public header.
+                        let found = unsafe {
+                            library.get::<unsafe extern "C" fn($($argument),*) -> c_int>($symbol.to_bytes_with_nul())
+                        };
+                        match found {
+                            Ok(symbol) => *symbol,
+                            Err(_) => {
+                                let symbol = $symbol.to_str().unwrap_or_default();
+                                return Err(LoadError::NoSymbol { library: name.to_owned(), symbol });
+                            }
+                        }
+                    },)*
+                })
+            }
+        }
+    };
+}
+
+functions! {
+    pointer_attributes = c"hipPointerGetAttributes": fn(*mut PointerAttribute, *const c_void);
+    address_range = c"hipMemGetAddressRange": fn(*mut *mut c_void, *mut usize, *mut c_void);
+    device_count = c"hipGetDeviceCount": fn(*mut c_int);
+    get_device = c"hipGetDevice": fn(*mut c_int);
+    set_device = c"hipSetDevice": fn(c_int);
+    stream_create = c"hipStreamCreateWithFlags": fn(*mut *mut c_void, c_uint);
+    stream_destroy = c"hipStreamDestroy": fn(*mut c_void);
+    stream_synchronize = c"hipStreamSynchronize": fn(*mut c_void);
+    stream_device = c"hipStreamGetDevice": fn(*mut c_void, *mut c_int);
+    event_create = c"hipEventCreateWithFlags": fn(*mut *mut c_void, c_uint);
+    event_destroy = c"hipEventDestroy": fn(*mut c_void);
+    event_record = c"hipEventRecord": fn(*mut c_void, *mut c_void);
+    event_synchronize = c"hipEventSynchronize": fn(*mut c_void);
+    memcpy_async = c"hipMemcpyAsync": fn(*mut c_void, *const c_void, usize, c_uint, *mut c_void);
+    host_malloc = c"hipHostMalloc": fn(*mut *mut c_void, usize, c_uint);
+    host_free = c"hipHostFree": fn(*mut c_void);
+    launch_host_func = c"hipLaunchHostFunc": fn(*mut c_void, HostFunction, *mut c_void);
+    runtime_version = c"hipRuntimeGetVersion": fn(*mut c_int);
+    get_proc_address = c"hipGetProcAddress": fn(*const c_char, *mut *mut c_void, c_int, u64, *mut c_uint);
+    init = c"hipInit": fn(c_uint);
+}
+
+/// `hipStreamNonBlocking`.
+const NON_BLOCKING: c_uint = 1;
+/// `hipEventDisableTiming`.
+const DISABLE_TIMING: c_uint = 2;
+/// `hipHostMallocPortable`: pinned for every GPU.
+const PORTABLE: c_uint = 1;
+const HOST_TO_DEVICE: c_uint = 1;
+const DEVICE_TO_HOST: c_uint = 2;
+
+/// The HIP runtime of this process.
+pub struct Hip {
+    functions: Functions,
+    version: i32,
+    direct: Option<[AisFunction; 2]>,
+    name: String,
+    /// Holds the functions; never unloaded before them.
+    _library: Library,
+}
+
+impl fmt::Debug for Hip {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Hip")
+            .field("library", &self.name)
+            .field("version", &self.version)
+            .finish_non_exhaustive()
+    }
+}
+
+fn checked(code: c_int) -> Result<(), HipError> {
+    if code == 0 { Ok(()) } else { Err(HipError(code)) }
+}
+
+impl Hip {
+    /// Loads the runtime.
+    ///
+    /// # Errors
+    ///
+    /// A [`LoadError`].
+    pub fn load() -> Result<Self, LoadError> {
+        let (library, name) = load::library()?;
+        let functions = Functions::find(&library, &name)?;
+        let mut version = 0;
+        // SAFETY: the pointer is valid for a write.
+        let known = checked(unsafe { (functions.runtime_version)(&raw mut version) });
+        let version = known.map_or(0, |()| version);
+        let direct = known.ok().and_then(|()| {
+            let find = |name: &CStr| find_direct(&functions, name, version);
+            Some([find(c"hipAmdFileRead")?, find(c"hipAmdFileWrite")?])
+        });
+        Ok(Self { functions, version, direct, name, _library: library })
+    }
+
+    /// The name it was loaded by.
+    pub fn library_name(&self) -> &str {
+        &self.name
+    }
+}
+
+/// A function of the direct storage interface, which is in no public header. All three signs of it must be there.
+fn find_direct(functions: &Functions, name: &CStr, version: c_int) -> Option<AisFunction> {
+    let mut found: *mut c_void = ptr::null_mut();
+    let mut result: c_uint = 0;
+    // SAFETY: every pointer is valid for the call.
+    let code = unsafe {
+        (functions.get_proc_address)(name.as_ptr(), &raw mut found, version, 0, &raw mut result)
+    };
+    if code != 0 || result != 0 || found.is_null() {
+        return None;
+    }
+    // SAFETY: the runtime gave it for this name, whose type is fixed.
+    Some(unsafe { std::mem::transmute::<*mut c_void, AisFunction>(found) })
+}
+
+impl Gpu for Hip {
+    fn attributes(&self, address: usize) -> Result<Attributes, HipError> {
+        let mut found = PointerAttribute {
+            kind: 0,
+            device: 0,
+            device_pointer: ptr::null_mut(),
+            host_pointer: ptr::null_mut(),
+            is_managed: 0,
+            flags: 0,
+        };
+        let address = ptr::without_provenance::<c_void>(address);
+        // SAFETY: the record is valid for a write; HIP only looks the address up.
+        checked(unsafe { (self.functions.pointer_attributes)(&raw mut found, address) })?;
+        Ok(Attributes { kind: MemoryKind::from_raw(found.kind), device: found.device })
+    }
+
+    fn allocation(&self, address: usize) -> Result<(usize, usize), HipError> {
+        let (mut base, mut length) = (ptr::null_mut(), 0);
+        let address = ptr::without_provenance_mut::<c_void>(address);
+        // SAFETY: both are valid for a write; HIP only looks the address up.
+        checked(unsafe {
+            (self.functions.address_range)(&raw mut base, &raw mut length, address)
+        })?;
+        Ok((base.addr(), length))
+    }
+
+    fn device_count(&self) -> Result<i32, HipError> {
+        let mut count = 0;
+        // SAFETY: valid for a write.
+        checked(unsafe { (self.functions.device_count)(&raw mut count) })?;
+        Ok(count)
+    }
+
+    fn device(&self) -> Result<i32, HipError> {
+        let mut device = 0;
+        // SAFETY: valid for a write.
+        checked(unsafe { (self.functions.get_device)(&raw mut device) })?;
+        Ok(device)
+    }
+
+    fn set_device(&self, device: i32) -> Result<(), HipError> {
+        // SAFETY: takes a number only.
+        checked(unsafe { (self.functions.set_device)(device) })
+    }
+
+    fn create_stream(&self) -> Result<RawStream, HipError> {
+        let mut stream = ptr::null_mut();
+        // SAFETY: valid for a write.
+        checked(unsafe { (self.functions.stream_create)(&raw mut stream, NON_BLOCKING) })?;
+        Ok(RawStream(stream))
+    }
+
+    unsafe fn destroy_stream(&self, stream: RawStream) -> Result<(), HipError> {
+        // SAFETY: the caller's promise.
+        checked(unsafe { (self.functions.stream_destroy)(stream.0) })
+    }
+
+    unsafe fn synchronize(&self, stream: RawStream) -> Result<(), HipError> {
+        // SAFETY: the caller's promise.
+        checked(unsafe { (self.functions.stream_synchronize)(stream.0) })
+    }
+
+    unsafe fn stream_device(&self, stream: RawStream) -> Result<i32, HipError> {
+        let mut device = 0;
+        // SAFETY: the caller's promise, and a valid place.
+        checked(unsafe { (self.functions.stream_device)(stream.0, &raw mut device) })?;
+        Ok(device)
+    }
+
+    fn create_event(&self) -> Result<RawEvent, HipError> {
+        let mut event = ptr::null_mut();
+        // SAFETY: valid for a write.
+        checked(unsafe { (self.functions.event_create)(&raw mut event, DISABLE_TIMING) })?;
+        Ok(RawEvent(event))
+    }
+
+    unsafe fn destroy_event(&self, event: RawEvent) -> Result<(), HipError> {
+        // SAFETY: the caller's promise.
+        checked(unsafe { (self.functions.event_destroy)(event.0) })
+    }
+
+    unsafe fn record_event(&self, event: RawEvent, stream: RawStream) -> Result<(), HipError> {
+        // SAFETY: the caller's promise.
+        checked(unsafe { (self.functions.event_record)(event.0, stream.0) })
+    }
+
+    unsafe fn wait_event(&self, event: RawEvent) -> Result<(), HipError> {
+        // SAFETY: the caller's promise.
+        checked(unsafe { (self.functions.event_synchronize)(event.0) })
+    }
+
+    unsafe fn copy(
+        &self,
+        direction: Direction,
+        device: usize,
+        host: *mut u8,
+        length: usize,
+        stream: RawStream,
+    ) -> Result<(), HipError> {
+        let device = ptr::without_provenance_mut::<c_void>(device);
+        let host = host.cast::<c_void>();
+        let (to, from, kind) = match direction {
+            Direction::Read => (device, host, HOST_TO_DEVICE),
+            Direction::Write => (host, device, DEVICE_TO_HOST),
+        };
+        // SAFETY: the caller's promise.
+        checked(unsafe { (self.functions.memcpy_async)(to, from, length, kind, stream.0) })
+    }
+
+    fn allocate_host(&self, length: usize) -> Result<NonNull<u8>, HipError> {
+        let mut memory = ptr::null_mut();
+        // SAFETY: valid for a write.
+        checked(unsafe { (self.functions.host_malloc)(&raw mut memory, length, PORTABLE) })?;
+        NonNull::new(memory.cast()).ok_or(HipError::OUT_OF_MEMORY)
+    }
+
+    unsafe fn free_host(&self, memory: NonNull<u8>) -> Result<(), HipError> {
+        // SAFETY: the caller's promise.
+        checked(unsafe { (self.functions.host_free)(memory.as_ptr().cast()) })
+    }
+
+    unsafe fn launch(
+        &self,
+        stream: RawStream,
+        function: HostFunction,
+        data: *mut c_void,
+    ) -> Result<(), HipError> {
+        // SAFETY: the caller's promise.
+        checked(unsafe { (self.functions.launch_host_func)(stream.0, function, data) })
+    }
+
+    fn has_direct_storage(&self) -> bool {
+        self.direct.is_some()
+    }
+
+    unsafe fn transfer(
+        &self,
+        direction: Direction,
+        fd: i32,
+        address: usize,
+        length: u64,
+        offset: i64,
+    ) -> Option<Transfer> {
+        thread_local! {
+            /// HIP must have been called once by a thread before this interface is.
+            static READY: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+        }
+        let [read, write] = self.direct?;
+        if !READY.replace(true) {
+            // SAFETY: takes a number only. A failure shows in the transfer.
+            let _ = unsafe { (self.functions.init)(0) };
+        }
+        let function = match direction {
+            Direction::Read => read,
+            Direction::Write => write,
+        };
+        let handle = FileHandle { fd, rest: [0; 4] };
+        let address = ptr::without_provenance_mut::<c_void>(address);
+        let (mut copied, mut status) = (0, 0);
+        set_errno(0);
+        // SAFETY: the caller's promise about the memory; both places are valid for writes.
+        let error =
+            unsafe { function(handle, address, length, offset, &raw mut copied, &raw mut status) };
+        let errno = std::io::Error::last_os_error().raw_os_error().unwrap_or(0);
+        Some(Transfer { error, status, copied, errno })
+    }
+
+    fn version(&self) -> i32 {
+        self.version
+    }
+}
+
+unsafe extern "C" {
+    fn __errno_location() -> *mut c_int;
+}
+
+fn set_errno(value: c_int) {
+    // SAFETY: the C library's own place for this thread, always valid.
+    unsafe { *__errno_location() = value };
+}

@@ -1,0 +1,67 @@
+//! Finding `libamdhip64`.
+
+use std::path::PathBuf;
+
+use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
+
+/// Why there is no HIP runtime.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LoadError {
+    /// No library by any of its names.
+    #[error("libamdhip64.so was not found: {0}")]
+    NotFound(String),
+    /// It lacks a function that every version of HIP 6 and later has.
+    #[error("{library} does not offer {symbol}")]
+    NoSymbol {
+        /// The library.
+        library: String,
+        /// The function.
+        symbol: &'static str,
+    },
+}
+
+/// The names programs link it by, newest first.
+const NAMES: [&str; 3] = ["libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so"];
+
+/// Where ROCm keeps its libraries if the loader does not know.
+const FOLDERS: [&str; 2] = ["lib", "lib64"];
+
+/// `RTLD_NOLOAD` of Linux: only a library that is loaded already.
+const NOLOAD: i32 = 4;
+
+/// The library that the program has loaded, else the one the loader finds, else the one in `ROCM_PATH`, `HIP_PATH` or `/opt/rocm`.
+pub(crate) fn library() -> Result<(Library, String), LoadError> {
+    for name in NAMES {
+        if let Ok(library) = open(name, RTLD_NOW | RTLD_LOCAL | NOLOAD) {
+            return Ok((library, name.to_owned()));
+        }
+    }
+    let mut first = None;
+    for name in NAMES {
+        match open(name, RTLD_NOW | RTLD_LOCAL) {
+            Ok(library) => return Ok((library, name.to_owned())),
+            Err(error) => {
+                first.get_or_insert(error.to_string());
+            }
+        }
+    }
+    for path in paths() {
+        let Some(text) = path.to_str() else { continue };
+        if let Ok(library) = open(text, RTLD_NOW | RTLD_LOCAL) {
+            return Ok((library, text.to_owned()));
+        }
+    }
+    Err(LoadError::NotFound(first.unwrap_or_default()))
+}
+
+fn open(name: &str, flags: i32) -> Result<Library, libloading::Error> {
+    // SAFETY: loading the HIP runtime runs its initialisers, which is what every HIP program does at its start.
+    unsafe { Library::open(Some(name), flags) }
+}
+
+fn paths() -> Vec<PathBuf> {
+    let variables = ["ROCM_PATH", "ROCM_HOME", "HIP_PATH"];
+    let bases = variables.into_iter().filter_map(std::env::var_os).map(PathBuf::from);
+    let bases = bases.filter(|base| base.is_absolute()).chain([PathBuf::from("/opt/rocm")]);
+    bases.flat_map(|base| FOLDERS.map(|folder| base.join(folder).join("libamdhip64.so"))).collect()
+}
