@@ -1,10 +1,8 @@
 //! pacman repositories as `repo-add` writes them, made by hand with tar, and what can be wrong with them.
 
-#![allow(clippy::print_stderr, reason = "says what was skipped, and why")]
-
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use fastpath_artifact::http::{Cache, Client, Meter, Options};
@@ -14,64 +12,22 @@ use fastpath_survey::rpm::{Access, Basis, IndexError, Keys};
 use fastpath_survey::trust::{Digest, DigestKind, Fingerprint, Keyring};
 use tempfile::TempDir;
 
+mod common;
 #[path = "../../artifact/tests/server/mod.rs"]
 mod server;
 
+use common::pacman::{database, desc};
+use common::{Gpg, have_all, run};
 use server::{Fault, Server};
-
-fn have(tools: &[&str]) -> bool {
-    for tool in tools {
-        let found = std::env::var_os("PATH").is_some_and(|path| {
-            std::env::split_paths(&path).any(|folder| folder.join(tool).is_file())
-        });
-        if !found {
-            eprintln!("skipped, because {tool} is not installed");
-            return false;
-        }
-    }
-    true
-}
-
-fn run(command: &mut Command) -> Vec<u8> {
-    let output = command.stdin(Stdio::null()).output().expect("the program starts");
-    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
-    output.stdout
-}
 
 fn sha256(bytes: &[u8]) -> String {
     Digest::of(DigestKind::Sha256, bytes).hex()
 }
 
-/// The `desc` of a package whose file has these bytes.
-fn desc(name: &str, version: &str, bytes: &[u8], more: &str) -> String {
-    format!(
-        "%FILENAME%\n{name}-{version}-x86_64.pkg.tar.zst\n\n%NAME%\n{name}\n\n%BASE%\n{name}\n\n%VERSION%\n{version}\n\n\
-         %DESC%\nA package\n\n%CSIZE%\n{}\n\n%ISIZE%\n1000\n\n%SHA256SUM%\n{}\n\n{more}%ARCH%\nx86_64\n\n\
-         %DEPENDS%\ncoreutils\nkmod\n\n",
-        bytes.len(),
-        sha256(bytes),
-    )
-}
-
 /// A repository: a folder `core/os/x86_64` with a database of these descs.
 fn repository(descs: &[String], compression: &str) -> TempDir {
     let root = tempfile::tempdir().unwrap();
-    let folder = root.path().join("core/os/x86_64");
-    fs::create_dir_all(&folder).unwrap();
-    let work = tempfile::tempdir().unwrap();
-    for (at, desc) in descs.iter().enumerate() {
-        let package = work.path().join(format!("package-{at}"));
-        fs::create_dir(&package).unwrap();
-        fs::write(package.join("desc"), desc).unwrap();
-        fs::write(package.join("files"), "%FILES%\nusr/\n").unwrap();
-    }
-    run(Command::new("tar")
-        .arg("-C")
-        .arg(work.path())
-        .arg(format!("--{compression}"))
-        .arg("-cf")
-        .arg(folder.join("core.db"))
-        .arg("."));
+    database(&root.path().join("core/os/x86_64/core.db"), descs, compression);
     root
 }
 
@@ -127,7 +83,7 @@ fn find(root: &TempDir) -> Result<Vec<Package>, IndexError> {
 
 #[test]
 fn the_smallest_package_of_the_newest_kernel() {
-    if !have(&["tar", "gzip", "zstd", "xz"]) {
+    if !have_all(&["tar", "gzip", "zstd", "xz"]) {
         return;
     }
     let (kernel, headers) = (vec![b'k'; 3000], vec![b'h'; 2000]);
@@ -175,29 +131,19 @@ fn the_smallest_package_of_the_newest_kernel() {
 
 #[test]
 fn signatures() {
-    if !have(&["tar", "gzip", "gpg"]) {
+    if !have_all(&["tar", "gzip", "gpg"]) {
         return;
     }
-    let home = tempfile::Builder::new().prefix("gpg").tempdir().unwrap();
+    let gpg = Gpg::new();
+    let key = gpg.key("p@test.invalid", "ed25519", "sign", "never");
+    let home = tempfile::tempdir().unwrap();
     let at = |name: &str| home.path().join(name);
-    let gpg = || {
-        let mut command = Command::new("gpg");
-        command.env("GNUPGHOME", home.path());
-        command.args(["--batch", "--quiet", "--pinentry-mode", "loopback", "--passphrase", ""]);
-        command
-    };
-    run(gpg().args(["--quick-generate-key", "p@test.invalid", "ed25519", "sign", "never"]));
-    run(gpg().arg("--output").arg(at("public.gpg")).arg("--export"));
-    let list = String::from_utf8(run(gpg().args(["--with-colons", "--list-keys"]))).unwrap();
-    let line = list.lines().find(|line| line.starts_with("fpr:")).unwrap();
-    let mut trusted = Trusted {
-        pins: vec![line.split(':').nth(9).unwrap().parse().unwrap()],
-        ..Trusted::default()
-    };
+    gpg.export(&at("public.gpg"), &[key.as_str()]);
+    let mut trusted = Trusted { pins: vec![key], ..Trusted::default() };
     trusted.keyring.add(&at("public.gpg")).unwrap();
     let sign = |file: &Path| {
         let signature = format!("{}.sig", file.display());
-        run(gpg().args(["--yes", "--detach-sign", "--output", &signature]).arg(file));
+        gpg.run(&["--detach-sign", "--output", &signature, file.to_str().unwrap()]);
         fs::read(signature).unwrap()
     };
 
@@ -251,12 +197,11 @@ fn signatures() {
     fs::copy(other.path().join("core/os/x86_64/core.db"), &database).unwrap();
     let error = net.find(&[base(&plain)], Signed::Index, &trusted).unwrap_err().to_string();
     assert!(error.contains("bad signature"), "{error}");
-    let _ = Command::new("gpgconf").env("GNUPGHOME", home.path()).args(["--kill", "all"]).output();
 }
 
 #[test]
 fn hostile_databases() {
-    if !have(&["tar", "gzip", "zstd"]) {
+    if !have_all(&["tar", "gzip", "zstd"]) {
         return;
     }
     let good = desc("linux", "6.1-1", b"kernel", "");
@@ -329,7 +274,7 @@ fn hostile_databases() {
 
 #[test]
 fn servers_in_trouble() {
-    if !have(&["tar", "gzip"]) {
+    if !have_all(&["tar", "gzip"]) {
         return;
     }
     let root = repository(&[desc("linux", "6.1-1", b"kernel", "")], "gzip");

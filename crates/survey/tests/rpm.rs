@@ -1,7 +1,5 @@
 //! rpm repositories made with the distributions' own tools, and what can be wrong with them.
 
-#![allow(clippy::print_stderr, reason = "says what was skipped, and why")]
-
 use std::fs;
 use std::io::{Cursor, Read, Write as _};
 use std::path::{Path, PathBuf};
@@ -18,36 +16,15 @@ use fastpath_survey::rpm::{
 use fastpath_survey::trust::{Digest, DigestKind, Fingerprint, Keyring};
 use tempfile::TempDir;
 
+mod common;
 #[path = "../../artifact/tests/server/mod.rs"]
 mod server;
 
+use common::rpm::{Spec, createrepo, rpmbuild};
+use common::{Gpg, have_all};
 use server::{Fault, Server};
 
 // ------------------------------------------------------------------------------------------- tools
-
-/// Whether all of these programs are there; says so if not.
-fn have(tools: &[&str]) -> bool {
-    for tool in tools {
-        let found = std::env::var_os("PATH").is_some_and(|path| {
-            std::env::split_paths(&path).any(|folder| folder.join(tool).is_file())
-        });
-        if !found {
-            eprintln!("skipped, because {tool} is not installed");
-            return false;
-        }
-    }
-    true
-}
-
-fn run(command: &mut Command) {
-    let output = command.stdin(Stdio::null()).output().expect("the program starts");
-    assert!(
-        output.status.success(),
-        "{command:?}: {}{}",
-        String::from_utf8_lossy(&output.stdout),
-        String::from_utf8_lossy(&output.stderr)
-    );
-}
 
 /// What a program makes of its input.
 fn filter(command: &mut Command, input: &[u8]) -> Vec<u8> {
@@ -62,66 +39,29 @@ fn filter(command: &mut Command, input: &[u8]) -> Vec<u8> {
     output
 }
 
-/// A key pair of gpg's.
-#[derive(Debug)]
-struct Gpg {
-    home: TempDir,
-    user: String,
+/// A key, and the home of gpg it lives in.
+struct Signer {
+    gpg: Gpg,
+    key: Fingerprint,
 }
 
-impl Gpg {
+impl Signer {
     fn new(user: &str, kind: &str) -> Self {
         Self::lasting(user, kind, "never")
     }
 
     fn lasting(user: &str, kind: &str, lasts: &str) -> Self {
-        let home = tempfile::Builder::new().prefix("gpg").tempdir().unwrap();
-        let gpg = Self { home, user: format!("{user}@test.invalid") };
-        run(gpg.command("gpg").args(["--quick-generate-key", &gpg.user, kind, "sign", lasts]));
-        let public = gpg.home.path().join("public.gpg");
-        run(gpg.command("gpg").args(["--output", public.to_str().unwrap(), "--export"]));
-        gpg
-    }
-
-    fn command(&self, program: &str) -> Command {
-        let mut command = Command::new(program);
-        command.env("GNUPGHOME", self.home.path());
-        if program == "gpg" {
-            command.args(["--batch", "--quiet", "--pinentry-mode", "loopback", "--passphrase", ""]);
-        }
-        command
-    }
-
-    fn fingerprint(&self) -> Fingerprint {
-        let output = self.command("gpg").args(["--with-colons", "--list-keys"]).output().unwrap();
-        let text = String::from_utf8(output.stdout).unwrap();
-        let line = text.lines().find(|line| line.starts_with("fpr:")).unwrap();
-        line.split(':').nth(9).unwrap().parse().unwrap()
+        let gpg = Gpg::new();
+        let key = gpg.key(&format!("{user}@test.invalid"), kind, "sign", lasts);
+        Self { gpg, key }
     }
 
     fn sign(&self, file: &Path) -> PathBuf {
-        let signature = PathBuf::from(format!("{}.asc", file.display()));
-        let mut command = self.command("gpg");
-        command.args(["--yes", "--armor", "--detach-sign", "--output"]).arg(&signature).arg(file);
-        run(&mut command);
-        signature
+        self.gpg.sign(file, &self.key)
     }
 
     fn sign_package(&self, file: &Path) {
-        let mut command = self.command("rpmsign");
-        command.args([
-            "--define",
-            &format!("_gpg_name {}", self.user),
-            "--define",
-            "__gpg /usr/bin/gpg",
-        ]);
-        run(command.arg("--resign").arg(file));
-    }
-}
-
-impl Drop for Gpg {
-    fn drop(&mut self) {
-        let _ = self.command("gpgconf").args(["--kill", "all"]).output();
+        self.gpg.sign_package(file, &self.key);
     }
 }
 
@@ -140,10 +80,13 @@ impl Trusted {
         Self::default()
     }
 
-    fn only(key: &Gpg) -> Self {
+    fn only(signer: &Signer) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("public.gpg");
+        signer.gpg.export(&file, &[signer.key.as_str()]);
         let mut keyring = Keyring::default();
-        keyring.add(&key.home.path().join("public.gpg")).unwrap();
-        Self { keyring, pins: vec![key.fingerprint()], ..Self::default() }
+        keyring.add(&file).unwrap();
+        Self { keyring, pins: vec![signer.key.clone()], ..Self::default() }
     }
 
     fn keys(&self) -> Keys<'_> {
@@ -159,17 +102,6 @@ impl Trusted {
 
 // ------------------------------------------------------------------------------------ repositories
 
-struct Spec<'a> {
-    name: &'a str,
-    epoch: u32,
-    version: &'a str,
-    release: &'a str,
-    arch: &'a str,
-    payload: &'a str,
-    /// The kernel's release: the folder's name.
-    kernel: &'a str,
-}
-
 const KERNEL: Spec<'_> = Spec {
     name: "kernel-core",
     epoch: 0,
@@ -177,39 +109,10 @@ const KERNEL: Spec<'_> = Spec {
     release: "570.58.1.el9_6",
     arch: "x86_64",
     payload: "w3.zstdio",
-    kernel: "5.14.0-570.58.1.el9_6.x86_64",
+    member: "/lib/modules/5.14.0-570.58.1.el9_6.x86_64/config",
+    config: "CONFIG_PCI=y\nCONFIG_PCI_P2PDMA=y\n",
+    noise: 200_000,
 };
-
-/// Builds a package into `folder`; gives its path.
-fn rpmbuild(folder: &Path, spec: &Spec<'_>) -> PathBuf {
-    let work = tempfile::tempdir().unwrap();
-    let Spec { name, epoch, version, release, arch, payload, kernel } = spec;
-    let text = format!(
-        "Name: {name}\nEpoch: {epoch}\nVersion: {version}\nRelease: {release}\nSummary: A & B <test>\n\
-         License: none\n%description\nA kernel.\n%install\nmkdir -p %{{buildroot}}/lib/modules/{kernel}\n\
-         cd %{{buildroot}}/lib/modules/{kernel}\nprintf 'CONFIG_PCI=y\\nCONFIG_PCI_P2PDMA=y\\n' > config\n\
-         head -c 200000 /dev/urandom > vmlinuz\n%files\n/lib/modules/{kernel}\n"
-    );
-    let path = work.path().join("package.spec");
-    fs::write(&path, text).unwrap();
-    let define = |name: &str, value: &str| format!("{name} {value}");
-    let top = work.path().display().to_string();
-    run(Command::new("rpmbuild")
-        .args(["-bb", "--quiet", "--target", arch])
-        .args(["--define", &define("_topdir", &top), "--define", &define("_rpmdir", &top)])
-        .args(["--define", &define("_binary_payload", payload)])
-        .args(["--define", "__os_install_post %{nil}", "--define", "_build_id_links none"])
-        .args(["--define", "_rpmfilename %%{NAME}-%%{VERSION}-%%{RELEASE}.%%{ARCH}.rpm"])
-        .arg(&path));
-    let file = format!("{name}-{version}-{release}.{arch}.rpm");
-    fs::create_dir_all(folder).unwrap();
-    fs::copy(work.path().join(&file), folder.join(&file)).unwrap();
-    folder.join(file)
-}
-
-fn createrepo(folder: &Path, options: &[&str]) {
-    run(Command::new("createrepo_c").arg("--quiet").args(options).arg(folder));
-}
 
 fn sha256(bytes: &[u8]) -> String {
     Digest::of(DigestKind::Sha256, bytes).hex()
@@ -344,7 +247,7 @@ fn file_url(folder: &Path) -> String {
 
 #[test]
 fn repositories_of_every_compression() {
-    if !have(&["rpmbuild", "createrepo_c", "gpg", "zstd", "xz"]) {
+    if !have_all(&["rpmbuild", "createrepo_c", "gpg", "zstd", "xz"]) {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
@@ -358,7 +261,7 @@ fn repositories_of_every_compression() {
     rpmbuild(&packages_folder, &Spec { arch: "noarch", release: "1000.el9_9", ..KERNEL });
     rpmbuild(&packages_folder, &Spec { payload: "w9.gzdio", ..KERNEL });
 
-    let key = Gpg::new("signer", "rsa2048");
+    let key = Signer::new("signer", "rsa2048");
     let trusted = Trusted::only(&key);
     let server = Server::start(folder.path());
     for compression in ["gz", "xz", "zst", "plain", "sha512", "sqlite"] {
@@ -488,13 +391,13 @@ fn server_with_nothing() -> Server {
 
 #[test]
 fn signatures_of_packages() {
-    if !have(&["rpmbuild", "createrepo_c", "rpmsign", "gpg"]) {
+    if !have_all(&["rpmbuild", "createrepo_c", "rpmsign", "gpg"]) {
         return;
     }
     for kind in ["rsa2048", "ed25519"] {
-        let key = Gpg::new("packager", kind);
+        let key = Signer::new("packager", kind);
         let trusted = Trusted::only(&key);
-        let stranger = Trusted::only(&Gpg::new("stranger", "ed25519"));
+        let stranger = Trusted::only(&Signer::new("stranger", "ed25519"));
         let folder = tempfile::tempdir().unwrap();
         let old = Spec { release: "1.el9", ..KERNEL };
         let old = rpmbuild(folder.path(), &old);
@@ -513,7 +416,7 @@ fn signatures_of_packages() {
         let mut source = Cursor::new(&bytes);
         let read = authenticate(package, &trusted.keys(), &mut source).unwrap();
         let signature = read.signature.clone().unwrap();
-        assert_eq!((signature.key, signature.stale), (key.fingerprint(), false));
+        assert_eq!((signature.key, signature.stale), (key.key.clone(), false));
         assert_eq!(source.position(), read.head.len() as u64, "no byte of the payload was read");
         verify_whole(package, Some(&read), &mut &bytes[..]).unwrap();
 
@@ -586,12 +489,12 @@ fn suse_names_its_kernel_in_the_member_only() {
 
 #[test]
 fn signatures_of_indexes() {
-    if !have(&["gpg"]) {
+    if !have_all(&["gpg"]) {
         return;
     }
-    let key = Gpg::new("signer", "rsa2048");
+    let key = Signer::new("signer", "rsa2048");
     let trusted = Trusted::only(&key);
-    let stranger = Trusted::only(&Gpg::new("stranger", "ed25519"));
+    let stranger = Trusted::only(&Signer::new("stranger", "ed25519"));
     let folder = tempfile::tempdir().unwrap();
     let text = index(&entry("kernel-core", "x86_64", "1", "<location href=\"a.rpm\"/>"), 1);
     Index::plain(&text).write(folder.path());
@@ -616,7 +519,7 @@ fn signatures_of_indexes() {
     fs::write(&repomd, &sound).unwrap();
 
     // A key that has come to its end since: no, unless stale data is allowed, and then it is said.
-    let mortal = Gpg::lasting("mortal", "ed25519", "1d");
+    let mortal = Signer::lasting("mortal", "ed25519", "1d");
     let signature = mortal.sign(&repomd);
     let mut later = Trusted { later: 3 * 86_400, ..Trusted::only(&mortal) };
     assert!(error(&later).contains("the key has expired since"));
@@ -638,7 +541,7 @@ fn signatures_of_indexes() {
 /// One clear line that names the address; each case is one thing wrong with a repository that is sound else.
 #[test]
 fn hostile_indexes() {
-    if !have(&["gzip", "xz", "zstd"]) {
+    if !have_all(&["gzip", "xz", "zstd"]) {
         return;
     }
     let good = entry("kernel-core", "x86_64", "1.el9", "<location href=\"a.rpm\"/>");

@@ -2,17 +2,51 @@
 
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
+pub(crate) mod pacman;
 pub(crate) mod repository;
+pub(crate) mod rpm;
 
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use fastpath_survey::trust::Fingerprint;
 
 /// Whether a tool is installed.
 pub(crate) fn have(tool: &str) -> bool {
-    Command::new(tool).arg("--version").output().is_ok()
+    std::env::var_os("PATH")
+        .is_some_and(|path| std::env::split_paths(&path).any(|folder| folder.join(tool).is_file()))
+}
+
+/// Whether all of these are installed; says so if not.
+pub(crate) fn have_all(tools: &[&str]) -> bool {
+    let missing = tools.iter().find(|tool| !have(tool));
+    if let Some(tool) = missing {
+        skipped(&format!("{tool} is not installed"));
+    }
+    missing.is_none()
+}
+
+/// What a program says.
+pub(crate) fn run(command: &mut Command) -> Vec<u8> {
+    let output = command.stdin(Stdio::null()).output().expect("the program starts");
+    assert!(
+        output.status.success(),
+        "{command:?}: {}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+    output.stdout
+}
+
+/// So many bytes that do not compress.
+pub(crate) fn noise(size: usize) -> Vec<u8> {
+    let mut state = 1_u32;
+    let noise = std::iter::repeat_with(|| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        state.to_be_bytes()[0]
+    });
+    noise.take(size).collect()
 }
 
 /// Says that a test did nothing, and why.
@@ -82,6 +116,22 @@ impl Gpg {
     pub(crate) fn export(&self, file: &Path, keys: &[&str]) {
         let bytes = self.run(&[&["--export"], keys].concat());
         std::fs::write(file, bytes).unwrap();
+    }
+
+    /// Signs a file; the signature stands beside it.
+    pub(crate) fn sign(&self, file: &Path, key: &Fingerprint) -> PathBuf {
+        let signature = PathBuf::from(format!("{}.asc", file.display()));
+        let (to, of) = (signature.to_str().unwrap(), file.to_str().unwrap());
+        self.run(&["-u", key.as_str(), "--armor", "--detach-sign", "--output", to, of]);
+        signature
+    }
+
+    /// Signs an rpm package in place.
+    pub(crate) fn sign_package(&self, file: &Path, key: &Fingerprint) {
+        let mut command = Command::new("rpmsign");
+        command.env("GNUPGHOME", self.home.path());
+        command.args(["--define", &format!("_gpg_name {key}"), "--define", "__gpg /usr/bin/gpg"]);
+        run(command.arg("--resign").arg(file));
     }
 
     /// Revokes a key with the certificate that gpg made along with it.

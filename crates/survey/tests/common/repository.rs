@@ -8,7 +8,7 @@ use std::process::Command;
 
 use fastpath_survey::trust::{Digest, DigestKind, Fingerprint};
 
-use super::{Gpg, have};
+use super::{Gpg, have, noise};
 
 /// A package that is to be in a suite.
 #[derive(Clone, Debug)]
@@ -31,13 +31,13 @@ impl Deb {
     }
 
     /// A file of so many bytes that do not compress.
-    pub(crate) fn file(mut self, path: &str, size: usize) -> Self {
-        let mut state = 1_u32;
-        let noise = std::iter::repeat_with(|| {
-            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            state.to_be_bytes()[0]
-        });
-        self.files.push((path.to_owned(), noise.take(size).collect()));
+    pub(crate) fn file(self, path: &str, size: usize) -> Self {
+        self.content(path, noise(size))
+    }
+
+    /// A file with this content.
+    pub(crate) fn content(mut self, path: &str, content: impl Into<Vec<u8>>) -> Self {
+        self.files.push((path.to_owned(), content.into()));
         self
     }
 
@@ -76,10 +76,7 @@ impl Deb {
 }
 
 fn run(tool: &str, arguments: &[&str], folder: &Path) -> Vec<u8> {
-    let output = Command::new(tool).args(arguments).current_dir(folder).output().unwrap();
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{tool} {arguments:?}: {errors}");
-    output.stdout
+    super::run(Command::new(tool).args(arguments).current_dir(folder))
 }
 
 /// How a suite is made.
@@ -94,13 +91,16 @@ pub(crate) struct Making {
     pub(crate) detached: bool,
     /// Endings of the index.
     pub(crate) endings: Vec<&'static str>,
+    /// The one component.
+    pub(crate) component: &'static str,
 }
 
 impl Default for Making {
     fn default() -> Self {
         let (inline, by_hash) = (true, true);
         let endings = vec!["", ".gz", ".xz"];
-        Self { fields: BTreeMap::new(), by_hash, inline, detached: true, endings }
+        let (detached, component) = (true, "main");
+        Self { fields: BTreeMap::new(), by_hash, inline, detached, endings, component }
     }
 }
 
@@ -131,36 +131,79 @@ impl Repository {
 
     /// The folder of the repository below that.
     pub(crate) fn base(&self) -> PathBuf {
-        self.folder.path().join("debian")
+        self.archive("debian").base
+    }
+
+    /// One of several repositories with the same key.
+    pub(crate) fn archive(&self, name: &'static str) -> Archive<'_> {
+        let base = self.folder.path().join(name);
+        Archive { base, name, gpg: &self.gpg, key: &self.key }
+    }
+
+    /// The file of the public key.
+    pub(crate) fn key_file(&self) -> PathBuf {
+        let file = self.folder.path().join("key.gpg");
+        if !file.exists() {
+            self.gpg.export(&file, &[self.key.as_str()]);
+        }
+        file
     }
 
     pub(crate) fn keyring(&self) -> fastpath_survey::trust::Keyring {
-        let file = self.folder.path().join("key.gpg");
-        self.gpg.export(&file, &[self.key.as_str()]);
         let mut keyring = fastpath_survey::trust::Keyring::default();
-        keyring.add(&file).unwrap();
+        keyring.add(&self.key_file()).unwrap();
         keyring
     }
 
+    pub(crate) fn suite(&self, name: &str, packages: &[Deb]) {
+        self.archive("debian").suite(name, packages);
+    }
+
+    pub(crate) fn suite_made(&self, name: &str, packages: &[Deb], making: &Making) {
+        self.archive("debian").suite_made(name, packages, making);
+    }
+
+    pub(crate) fn index(&self, name: &str, index: &[u8], making: &Making) {
+        self.archive("debian").index(name, index, making);
+    }
+
+    pub(crate) fn sign(&self, name: &str, making: &Making) {
+        self.archive("debian").sign(name, making);
+    }
+
+    pub(crate) fn index_paths(&self, name: &str, ending: &str) -> Vec<String> {
+        self.archive("debian").index_paths(name, ending)
+    }
+}
+
+/// A folder with `dists` and `pool`.
+pub(crate) struct Archive<'a> {
+    pub(crate) base: PathBuf,
+    name: &'static str,
+    gpg: &'a Gpg,
+    key: &'a Fingerprint,
+}
+
+impl Archive<'_> {
     pub(crate) fn suite(&self, name: &str, packages: &[Deb]) {
         self.suite_made(name, packages, &Making::default());
     }
 
     pub(crate) fn suite_made(&self, name: &str, packages: &[Deb], making: &Making) {
-        let base = self.base();
+        let base = &self.base;
         let pool = format!("pool/{name}");
         fs::create_dir_all(base.join(&pool)).unwrap();
         for package in packages {
             package.build(&base.join(&pool));
         }
-        let index = run("apt-ftparchive", &["packages", &pool], &base);
+        let index = run("apt-ftparchive", &["packages", &pool], base);
         self.index(name, &index, making);
     }
 
     /// A suite of an index that is given.
     pub(crate) fn index(&self, name: &str, index: &[u8], making: &Making) {
-        let dists = self.base().join("dists").join(name);
-        let folder = dists.join("main/binary-amd64");
+        let dists = self.base.join("dists").join(name);
+        let folder = dists.join(making.component).join("binary-amd64");
         fs::create_dir_all(&folder).unwrap();
         fs::write(folder.join("Packages"), index).unwrap();
         run("xz", &["-k", "-f", "-1", "Packages"], &folder);
@@ -184,7 +227,7 @@ impl Repository {
 
     /// Writes and signs the file of the suite anew.
     pub(crate) fn sign(&self, name: &str, making: &Making) {
-        let dists = self.base().join("dists").join(name);
+        let dists = self.base.join("dists").join(name);
         for file in ["InRelease", "Release", "Release.gpg"] {
             let _ = fs::remove_file(dists.join(file));
         }
@@ -225,8 +268,9 @@ impl Repository {
 
     /// Paths of a suite's index files below the served folder, the names that are hashes first.
     pub(crate) fn index_paths(&self, name: &str, ending: &str) -> Vec<String> {
-        let below = format!("debian/dists/{name}/main/binary-amd64");
-        let bytes = fs::read(self.root().join(format!("{below}/Packages{ending}"))).unwrap();
+        let below = format!("dists/{name}/main/binary-amd64");
+        let bytes = fs::read(self.base.join(format!("{below}/Packages{ending}"))).unwrap();
+        let below = format!("{}/{below}", self.name);
         let hash = Digest::of(DigestKind::Sha256, &bytes).hex();
         vec![format!("{below}/by-hash/SHA256/{hash}"), format!("{below}/Packages{ending}")]
     }
