@@ -45,6 +45,9 @@ pub enum Error {
         /// The bound.
         limit: u64,
     },
+    /// The input is behind an address and could not be fetched: the error names that.
+    #[error(transparent)]
+    Fetch(crate::http::FetchError),
     /// The input itself could not be read.
     #[error("{member}: {source}")]
     Io {
@@ -53,4 +56,14 @@ pub enum Error {
         /// Why.
         source: std::io::Error,
     },
+}
+
+impl Error {
+    /// The error of a reader of the input.
+    pub(crate) fn of_input(member: String, error: std::io::Error) -> Self {
+        match error.downcast() {
+            Ok(error) => Self::Fetch(error),
+            Err(source) => Self::Io { member, source },
+        }
+    }
 }

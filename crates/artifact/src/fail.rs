@@ -140,7 +140,7 @@ impl<'p> Place<'p> {
         match error.downcast::<Failure>() {
             Ok(failure) => failure,
             Err(source) => {
-                Failure { level: self.level, error: Error::Io { member: self.full(), source } }
+                Failure { level: self.level, error: Error::of_input(self.full(), source) }
             }
         }
     }

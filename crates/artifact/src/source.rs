@@ -261,7 +261,7 @@ impl Source for Base<'_, '_> {
 
 /// An error of the input itself, which ends everything.
 fn fatal(place: &Place<'_>, source: io::Error) -> io::Error {
-    let error = crate::Error::Io { member: place.full(), source };
+    let error = crate::Error::of_input(place.full(), source);
     Failure { level: FATAL, error }.into()
 }
 

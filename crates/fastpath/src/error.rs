@@ -27,11 +27,14 @@ pub(crate) fn print(error: &anyhow::Error) {
     }
 }
 
-/// An error and its causes on one line. A cause that the line already ends with is not said twice.
+/// An error and its causes on one line. A cause that the line already ends with is not said twice, and neither is an input that
+/// the cause names itself.
 pub(crate) fn line(error: &anyhow::Error) -> String {
     let mut line = error.to_string();
     for cause in error.chain().skip(1).map(ToString::to_string) {
-        if !line.ends_with(&cause) {
+        if cause.strip_prefix(&line).is_some_and(|rest| rest.starts_with(": ")) {
+            line = cause;
+        } else if !line.ends_with(&cause) {
             line.push_str(": ");
             line.push_str(&cause);
         }

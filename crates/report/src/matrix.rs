@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use fastpath_knowledge::{Effect, Knowledge};
-use fastpath_verdict::{MatrixRow, Surveyed, Verdict, judge_release};
+use fastpath_verdict::{MatrixRow, Provenance, Surveyed, Verdict, judge_release};
 
 use crate::json::{self, MatrixReport, MatrixRowReport};
 use crate::style::{
@@ -83,10 +83,13 @@ pub fn survey_text(surveyed: &[Surveyed], knowledge: &Knowledge) -> String {
     })
 }
 
-/// Where the rows come from, each place once.
+/// Where the rows come from, each place once for each day: a survey's rows are read seconds apart.
 pub(crate) fn sources(rows: &[MatrixRow<'_>]) -> Vec<String> {
-    let from =
-        |row: &MatrixRow<'_>| format!("{}, read {}", row.provenance.origin, row.provenance.date);
+    let from = |row: &MatrixRow<'_>| {
+        let Provenance { origin, date, .. } = &row.provenance;
+        let day = date.split_once('T').map_or(date.as_str(), |(day, _)| day);
+        format!("{origin}, read {day}")
+    };
     let mut sources: Vec<String> = rows.iter().map(from).collect();
     sources.sort();
     sources.dedup();

@@ -124,7 +124,10 @@ impl Reader<'_> {
                     best = Some(found);
                 }
             })
-            .map_err(|source| ReadError::Artifact { url: remote.url(), source })?;
+            .map_err(|source| match source {
+                fastpath_artifact::Error::Fetch(error) => error.into(),
+                source => ReadError::Artifact { url: remote.url(), source },
+            })?;
         let bytes_read = remote.transferred().max(summary.bytes_read);
         let found =
             best.ok_or_else(|| ReadError::Nothing { url: remote.url(), bytes: bytes_read })?;
@@ -140,9 +143,7 @@ impl Reader<'_> {
             Kind::Deb(digest) if self.whole => {
                 let what = resolved.url.as_str();
                 let checked = Checked::new(remote, what, Some(resolved.size), digest.clone());
-                checked
-                    .finish()
-                    .map_err(|source| ReadError::Io { url: resolved.url.clone(), source })?;
+                checked.finish().map_err(|error| IndexError::of_read(what, "package", 0, error))?;
             }
             Kind::Rpm(package) => {
                 // A signed index vouches for the package by its digest; else the package must do so itself.

@@ -20,6 +20,8 @@ pub(crate) enum Fault {
     Cut(usize),
     /// The same, for the first so many answers only.
     CutTimes(usize, u32),
+    /// No byte of the file from this offset on is ever sent.
+    CutAt(usize),
     /// Cut after so many bytes of the first answer; from then on the file is another.
     CutThenChange(usize),
     /// This status, with extra header lines, for the first so many answers.
@@ -30,6 +32,8 @@ pub(crate) enum Fault {
     LongerLength(u64),
     /// Other bytes of the right length.
     Garbage,
+    /// This content in place of the file's.
+    Content(Vec<u8>),
     /// From the second answer on, the file has other bytes, tag and time.
     Changes,
     /// The range that is sent is not the one asked for.
@@ -189,8 +193,13 @@ fn serve(stream: &TcpStream, root: &std::path::Path, state: &State) -> std::io::
         }
     }
     let has = |test: fn(&Fault) -> bool| faults.iter().any(test);
+    let given = faults.iter().find_map(|fault| match fault {
+        Fault::Content(content) => Some(content.clone()),
+        _ => None,
+    });
     let decoded = path.replace("%20", " ").replace("%5E", "^");
-    let Ok(mut content) = std::fs::read(root.join(decoded.trim_start_matches('/'))) else {
+    let on_disk = || std::fs::read(root.join(decoded.trim_start_matches('/'))).ok();
+    let Some(mut content) = given.or_else(on_disk) else {
         return plain(404, "");
     };
     if changed || has(|fault| matches!(fault, Fault::Garbage)) {
@@ -225,7 +234,7 @@ fn serve(stream: &TcpStream, root: &std::path::Path, state: &State) -> std::io::
         .filter(|_| same && !has(|fault| matches!(fault, Fault::IgnoreRange)))
         .and_then(|range| range.strip_prefix("bytes=")?.split_once('-'));
     let whole = content.len();
-    let (status, extra, body) = if let Some((start, end)) = range {
+    let (status, first, extra, body) = if let Some((start, end)) = range {
         let mut start: usize = start.parse().unwrap();
         if start >= whole {
             return plain(416, &format!("Content-Range: bytes */{whole}\r\n"));
@@ -235,9 +244,10 @@ fn serve(stream: &TcpStream, root: &std::path::Path, state: &State) -> std::io::
             start -= 1;
         }
         let last = end - 1;
-        (206, format!("Content-Range: bytes {start}-{last}/{whole}\r\n"), &content[start..end])
+        let extra = format!("Content-Range: bytes {start}-{last}/{whole}\r\n");
+        (206, start, extra, &content[start..end])
     } else {
-        (200, String::new(), &content[..])
+        (200, 0, String::new(), &content[..])
     };
     see(status);
     let mut length = body.len() as u64;
@@ -245,6 +255,7 @@ fn serve(stream: &TcpStream, root: &std::path::Path, state: &State) -> std::io::
     for fault in &faults {
         match fault {
             Fault::Cut(after) => send = send.min(*after),
+            Fault::CutAt(offset) => send = send.min(offset.saturating_sub(first)),
             Fault::CutTimes(after, times) if count <= *times => send = send.min(*after),
             Fault::CutThenChange(after) if count == 1 => send = send.min(*after),
             Fault::LongerLength(more) => length += more,

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
-use fastpath_artifact::http::{Client, Fetch, Options, RemoteFile};
+use fastpath_artifact::http::{Client, Fetch, Options, RemoteFile, shown};
 use fastpath_artifact::{Evidence, Finder, Found, Limits, Summary};
 use fastpath_host::{Kind, State, Witness, config_witness};
 use fastpath_kconfig::gzip::{self, OUTPUT_LIMIT};
@@ -28,7 +28,7 @@ pub(crate) fn run(args: &InspectArgs) -> anyhow::Result<u8> {
                 error::print(&error);
                 if args.format == Format::Json && !args.quiet {
                     let detail = error.root_cause().to_string();
-                    let input = file.display().to_string();
+                    let input = name_of(file);
                     output::data(&fastpath_report::inspect_failed_json(&input, &detail))?;
                 }
                 codes.push(2);
@@ -46,7 +46,7 @@ fn exit_code(verdicts: &[Verdict]) -> u8 {
 
 /// Every kernel in one input, judged and printed.
 fn inspect(file: &Path, args: &InspectArgs, knowledge: &Knowledge) -> anyhow::Result<Vec<Verdict>> {
-    let input = file.display().to_string();
+    let input = name_of(file);
     let mut verdicts = Vec::new();
     let mut written = Ok(());
     let mut answer = |found: Found| {
@@ -110,6 +110,11 @@ fn find(file: &Path, first: bool, sink: &mut dyn FnMut(Found)) -> anyhow::Result
         bail!("a character device or socket; expected a file");
     }
     Ok(finder.find_in_file(file, sink)?)
+}
+
+/// An input's name for output: an address without credentials.
+fn name_of(file: &Path) -> String {
+    shown(&file.display().to_string())
 }
 
 fn is_url(text: &str) -> bool {

@@ -318,9 +318,13 @@ impl<'a> Survey<'a> {
         let is_own = source.apt.is_some() && (has_mirrors || source.repositories.is_empty());
         own.into_iter()
             .map(|pocket| match named {
-                Some(bases) => Pocket { bases: bases.clone(), ..pocket },
                 None if is_own => pocket,
-                None => Pocket { bases: source.repositories.clone(), ..pocket },
+                // What apt may overlook on this machine's own mirrors says nothing about others.
+                other => Pocket {
+                    bases: other.unwrap_or(&source.repositories).clone(),
+                    check_valid_until: true,
+                    ..pocket
+                },
             })
             .collect()
     }

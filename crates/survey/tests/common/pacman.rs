@@ -29,12 +29,12 @@ pub(crate) fn database(file: &Path, descs: &[String], compression: &str) {
         fs::write(package.join("files"), "%FILES%\nusr/\n").unwrap();
     }
     fs::create_dir_all(file.parent().unwrap()).unwrap();
-    tar(work.path(), file, compression, &[]);
+    tar(work.path(), file, compression);
 }
 
 /// Packs everything below `folder`.
-pub(crate) fn tar(folder: &Path, file: &Path, compression: &str, first: &[&str]) {
+pub(crate) fn tar(folder: &Path, file: &Path, compression: &str) {
     let mut command = Command::new("tar");
     command.arg("-C").arg(folder).arg(format!("--{compression}")).arg("-cf").arg(file);
-    run(command.args(first).arg("."));
+    run(command.arg("."));
 }
