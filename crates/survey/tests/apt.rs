@@ -172,10 +172,9 @@ fn a_key_in_a_source_is_one_of_the_keyring() {
     let file = folder.path().join("key.gpg");
     gpg.export(&file, &[key.as_str()]);
     let armored = String::from_utf8(gpg.run(&["--armor", "--export", key.as_str()])).unwrap();
-    let field: String = armored
-        .lines()
-        .map(|line| format!(" {}\n", if line.is_empty() { "." } else { line }))
-        .collect();
+    let lines: Vec<&str> =
+        armored.lines().map(|line| if line.is_empty() { "." } else { line }).collect();
+    let field = format!(" {}\n", lines.join("\n "));
     let source =
         "Types: deb\nURIs: http://m.invalid/debian\nSuites: s\nComponents: main\nSigned-By:";
     for text in [format!("{source}\n{field}"), format!("{source} {}\n", file.display())] {
