@@ -130,7 +130,10 @@ pub fn gather_layers(
 ) -> Facts {
     let mut facts = gather(tree, asked);
     let pci = (scope.path || scope.driver).then(|| pci::read(tree));
-    facts.driver = scope.driver.then(|| driver::read(tree));
+    facts.driver = scope.driver.then(|| {
+        let kernel = &facts.kernel;
+        driver::read(tree, &[], kernel.running.as_ref(), &kernel.witnesses)
+    });
     facts.runtime = scope.runtime.then(|| runtime::read(tree));
     facts.volume = scope.volume.then(|| volume::read(tree));
     facts.pci = pci;

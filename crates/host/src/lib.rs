@@ -30,4 +30,4 @@ pub use os::{Environment, OsRelease};
 pub use tree::{
     Content, Entry, FileId, FileKind, LineFilter, ReadError, Redaction, Stat, Tree, Want, join_link,
 };
-pub use witness::{Evidence, Kind, State, Witness, config_witness};
+pub use witness::{Evidence, Kind, State, Symbols, Witness, config_witness};

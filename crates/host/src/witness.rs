@@ -150,6 +150,16 @@ pub struct Witness {
     pub not_recorded: bool,
     /// Other names of the same file.
     pub also: Vec<String>,
+    /// What the symbols say of the driver amdgpu; `None` if they name nothing of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub symbols: Option<Symbols>,
+}
+
+/// What a kernel's symbols say of the driver amdgpu, whose own are among them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Symbols {
+    /// Where `kfd_ais_rw_file` stands, which moves data between a file and a GPU; `None`: it is not among them.
+    pub ais: Option<Evidence>,
 }
 
 /// The most a configuration file may hold, compressed or not.
@@ -179,6 +189,7 @@ impl Witness {
             permission: false,
             not_recorded: false,
             also: Vec::new(),
+            symbols: None,
         }
     }
 
@@ -490,35 +501,52 @@ fn genkernel_configs(tree: &dyn Tree, release: &Release) -> Vec<String> {
     entries.iter().filter_map(|entry| named(&entry.name)).collect()
 }
 
+/// Where the running kernel's symbols are.
+pub(crate) const KALLSYMS: &str = "/proc/kallsyms";
+
 /// What the running kernel's own symbols say. Both names are exported from `p2pdma.c` and from nowhere else.
 ///
 /// Source: <https://git.kernel.org/pub/scm/linux/kernel/git/torvalds/linux.git/tree/drivers/pci/p2pdma.c>.
-fn kallsyms(tree: &dyn Tree) -> Witness {
-    const PATH: &str = "/proc/kallsyms";
-    let content = match tree.read(PATH, &Want::lines(KALLSYMS_LIMIT, keep_symbol)) {
+pub(crate) fn kallsyms(tree: &dyn Tree) -> Witness {
+    let content = match tree.read(KALLSYMS, &Want::lines(KALLSYMS_LIMIT, keep_symbol)) {
         Ok(content) => content,
         // Masked with a device node, as container runtimes do: as good as not there.
         Err(ReadError::WrongKind(_)) => {
             let detail = Some("masked".to_owned());
-            return Witness { detail, ..Witness::new(PATH, Kind::Kallsyms, State::Empty) };
+            return Witness { detail, ..Witness::new(KALLSYMS, Kind::Kallsyms, State::Empty) };
         }
-        Err(error) => return Witness::failed(PATH, Kind::Kallsyms, error),
+        Err(error) => return Witness::failed(KALLSYMS, Kind::Kallsyms, error),
     };
     let mut names = 0_u32;
     let mut other_pci = false;
+    let (mut option, mut symbols) = (None, None);
     for line in content.bytes.split_inclusive(|&byte| byte == b'\n') {
         names = names.saturating_add(1);
         let line = line.strip_suffix(b"\n").unwrap_or(line);
-        let Some(name) = symbol_name(line) else { continue };
-        if SYMBOL_NAMES.contains(&name) {
-            return Witness {
-                line: Some(names),
-                text: Some(String::from_utf8_lossy(line).into_owned()),
-                lines: 1,
-                ..Witness::new(PATH, Kind::Kallsyms, State::Y)
-            };
+        match Named::of(line) {
+            Some(Named::Pci(name)) if SYMBOL_NAMES.contains(&name) => {
+                option = option.or(Some((names, line)));
+            }
+            Some(Named::Pci(_)) => other_pci = true,
+            Some(Named::Amdgpu { name, .. }) => {
+                let symbols = symbols.get_or_insert(Symbols { ais: None });
+                if is_ais(name) && symbols.ais.is_none() {
+                    let text = Some(shown(line).replace('\t', " "));
+                    symbols.ais =
+                        Some(Evidence { path: KALLSYMS.to_owned(), line: Some(names), text });
+                }
+            }
+            None => {}
         }
-        other_pci |= name.starts_with(b"pci_");
+    }
+    if let Some((number, line)) = option {
+        return Witness {
+            line: Some(number),
+            text: Some(String::from_utf8_lossy(line).into_owned()),
+            lines: 1,
+            symbols,
+            ..Witness::new(KALLSYMS, Kind::Kallsyms, State::Y)
+        };
     }
     let (state, detail) = if other_pci {
         (
@@ -530,22 +558,48 @@ fn kallsyms(tree: &dyn Tree) -> Witness {
     } else {
         (State::Empty, "no PCI symbols".to_owned())
     };
-    Witness { detail: Some(detail), ..Witness::new(PATH, Kind::Kallsyms, state) }
+    Witness { detail: Some(detail), symbols, ..Witness::new(KALLSYMS, Kind::Kallsyms, state) }
 }
 
-/// The name in a line of kallsyms, unless it belongs to a module.
-fn symbol_name(line: &[u8]) -> Option<&[u8]> {
-    let mut fields = line.split(u8::is_ascii_whitespace).filter(|field| !field.is_empty());
-    let (_address, _type, name) = (fields.next()?, fields.next()?, fields.next()?);
-    fields.next().is_none().then_some(name)
+/// A symbol that is looked at.
+#[derive(Clone, Copy)]
+enum Named<'a> {
+    /// One of the kernel image with the prefix `pci_`.
+    Pci(&'a [u8]),
+    /// One of the interface between amdgpu and its compute part, or the one that AIS is made of.
+    Amdgpu { name: &'a [u8], module: bool },
 }
 
-/// Keeps the names the verdict looks at, addresses zeroed.
+impl<'a> Named<'a> {
+    fn of(line: &'a [u8]) -> Option<Self> {
+        let mut fields = line.split(u8::is_ascii_whitespace).filter(|field| !field.is_empty());
+        let (_address, _type, name) = (fields.next()?, fields.next()?, fields.next()?);
+        let module = fields.next();
+        if module.is_none() && name.starts_with(b"pci_") {
+            return Some(Self::Pci(name));
+        }
+        let amdgpu = module.is_none_or(|module| module == b"[amdgpu]") && fields.next().is_none();
+        let known = name.starts_with(b"kgd2kfd_") || is_ais(name);
+        (amdgpu && known).then_some(Self::Amdgpu { name, module: module.is_some() })
+    }
+}
+
+/// Whether a symbol is the function, or the part of it that a compiler has split off.
+fn is_ais(name: &[u8]) -> bool {
+    name.strip_prefix(b"kfd_ais_rw_file").is_some_and(|rest| rest.is_empty() || rest[0] == b'.')
+}
+
+/// Keeps the names the verdicts look at, addresses zeroed.
 fn keep_symbol(line: &[u8], out: &mut Vec<u8>) {
-    if memmem::find(line, b" pci_").is_none() {
+    if memmem::find(line, b" pci_").is_none() && memmem::find(line, b"kfd").is_none() {
         return;
     }
-    let Some(name) = symbol_name(line).filter(|name| name.starts_with(b"pci_")) else { return };
+    let Some(named) = Named::of(line) else { return };
+    let (name, module): (_, &[u8]) = match named {
+        Named::Amdgpu { name, module: true } => (name, b"\t[amdgpu]"),
+        Named::Pci(name) | Named::Amdgpu { name, .. } => (name, b""),
+    };
     out.extend_from_slice(b"0000000000000000 T ");
     out.extend_from_slice(name);
+    out.extend_from_slice(module);
 }

@@ -3,6 +3,7 @@
 use serde::Deserialize;
 
 use crate::advisory::{Advisory, Effect};
+use crate::amdgpu::{AisDriver, Amdgpu, Capability, DriverInstall, VirtualGpu};
 use crate::keys::PinnedKey;
 use crate::matrix::{Published, Row, Target, catalogue};
 use crate::release::Release;
@@ -42,6 +43,8 @@ pub struct Knowledge {
     pub published: Vec<Published>,
     /// Pinned keys that user's files add to the embedded [`keys`](crate::keys).
     pub keys: Vec<PinnedKey>,
+    /// What user's files add to what is known of AMD's driver and its virtual GPUs.
+    pub more_amdgpu: Amdgpu,
 }
 
 /// A knowledge file: any of the tables, in any number.
@@ -57,6 +60,10 @@ struct File {
     published: Vec<Published>,
     key: Vec<PinnedKey>,
     refresh: Vec<Refresh>,
+    ais_driver: Vec<AisDriver>,
+    capability: Vec<Capability>,
+    virtual_gpu: Vec<VirtualGpu>,
+    driver_install: Vec<DriverInstall>,
 }
 
 /// The family of a kernel that fits no other.
@@ -86,6 +93,7 @@ impl Knowledge {
             more_targets: Vec::new(),
             published: Vec::new(),
             keys: Vec::new(),
+            more_amdgpu: Amdgpu::default(),
         };
         for (origin, text) in EMBEDDED {
             knowledge.extend(origin, text)?;
@@ -128,6 +136,10 @@ impl Knowledge {
         self.more_targets.extend(file.target);
         self.published.extend(file.published);
         self.keys.extend(file.key);
+        self.more_amdgpu.ais_driver.extend(file.ais_driver);
+        self.more_amdgpu.capability.extend(file.capability);
+        self.more_amdgpu.virtual_gpu.extend(file.virtual_gpu);
+        self.more_amdgpu.driver_install.extend(file.driver_install);
         for refresh in &file.refresh {
             refresh.apply(&mut self.remedies);
         }

@@ -10,6 +10,7 @@
 //! It reads no files and does not judge: it says which entries apply to a release.
 
 mod advisory;
+mod amdgpu;
 mod explain;
 mod keys;
 mod knowledge;
@@ -20,6 +21,7 @@ mod remedy;
 mod version;
 
 pub use advisory::{Advisory, Condition, Effect, IommuGroupType, MapType, Needs, Origin};
+pub use amdgpu::{AisDriver, Amdgpu, Capability, DriverInstall, VirtualDevice, VirtualGpu};
 pub use explain::{Explanation, explanations};
 pub use keys::{PinnedKey, keys};
 pub use knowledge::{Error, Knowledge};

@@ -62,6 +62,18 @@ pub mod hints {
     pub const OTHER_BUILD: &str = "boot-the-described-build";
     /// No kernel of this system with the option is known.
     pub const NO_REMEDY: &str = "no-remedy-known";
+    /// Install AMD's driver.
+    pub const INSTALL_DRIVER: &str = "install-amdgpu-dkms";
+    /// Update AMD's driver.
+    pub const UPDATE_DRIVER: &str = "update-amdgpu-dkms";
+    /// Build AMD's driver for the running kernel.
+    pub const BUILD_DRIVER: &str = "build-amdgpu-dkms";
+    /// Reboot into AMD's driver.
+    pub const REBOOT_DRIVER: &str = "reboot-into-amdgpu-dkms";
+    /// Load the driver.
+    pub const LOAD_DRIVER: &str = "load-amdgpu";
+    /// Make all of a GPU's memory reachable.
+    pub const LARGE_BAR: &str = "enable-large-bar";
 }
 
 impl HintKernel {
@@ -113,4 +125,10 @@ pub const HINTS: &[&str] = &[
     hints::MOUNT,
     hints::OTHER_BUILD,
     hints::NO_REMEDY,
+    hints::INSTALL_DRIVER,
+    hints::UPDATE_DRIVER,
+    hints::BUILD_DRIVER,
+    hints::REBOOT_DRIVER,
+    hints::LOAD_DRIVER,
+    hints::LARGE_BAR,
 ];

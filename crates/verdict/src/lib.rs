@@ -6,6 +6,7 @@
 //! It does not render: see `report`.
 
 mod check;
+pub mod driver;
 mod hint;
 mod kernel;
 mod matrix;

@@ -205,6 +205,36 @@ words! {
     ReleaseUnknown = "release-unknown",
 
     // The driver layer.
+    /// KFD says that AIS is ready on the GPU.
+    AisReady = "ais-ready",
+    /// The driver has registered the GPU's memory for peer-to-peer DMA.
+    P2pMemoryRegistered = "p2p-memory-registered",
+    /// There is no AMD GPU.
+    NoGpu = "no-gpu",
+    /// The driver amdgpu does not run.
+    AmdgpuNotLoaded = "amdgpu-not-loaded",
+    /// The loaded driver is the kernel's own.
+    DriverInTree = "driver-in-tree",
+    /// The loaded driver comes from AMD and lacks AIS.
+    DriverWithoutAis = "driver-without-ais",
+    /// The loaded driver comes from AMD and is older than AIS.
+    DriverTooOld = "driver-too-old",
+    /// The root does not tell which driver is loaded.
+    DriverUnreadable = "driver-unreadable",
+    /// The GPU is a virtual function (SR-IOV).
+    GpuVirtualFunction = "gpu-virtual-function",
+    /// The GPU is part of the processor.
+    GpuApu = "gpu-apu",
+    /// The GPU is linked to the processor by XGMI.
+    GpuXgmiToCpu = "gpu-xgmi-to-cpu",
+    /// The GPU's BAR does not reach all of its memory.
+    GpuSmallBar = "gpu-small-bar",
+    /// Another driver has the GPU, or none.
+    GpuNotBound = "gpu-not-bound",
+    /// The driver has not registered the GPU's memory.
+    GpuWithoutAis = "gpu-without-ais",
+    /// Whether the driver has registered the GPU's memory cannot be told.
+    GpuAisUnknown = "gpu-ais-unknown",
 
     // The runtime layer.
 
@@ -245,6 +275,16 @@ pub mod finding {
     pub const CONTAINER: &str = "kernel-container";
     /// The host is WSL2, which has no KFD.
     pub const WSL2: &str = "kernel-wsl2";
+    /// The loaded driver, and whether it can do AIS.
+    pub const DRIVER_MODULE: &str = "driver-module";
+    /// GPUs, and whether the driver does AIS with them.
+    pub const DRIVER_GPU: &str = "driver-gpu";
+    /// DKMS has the driver for other kernels only.
+    pub const DRIVER_OTHER_KERNEL: &str = "driver-other-kernel";
+    /// The device of KFD is not there.
+    pub const DRIVER_KFD: &str = "driver-kfd-device";
+    /// Something about the driver could not be read.
+    pub const DRIVER_UNREADABLE: &str = "driver-files-unreadable";
 }
 
 /// Every id of [`finding`].
@@ -264,4 +304,9 @@ pub const FINDINGS: &[&str] = &[
     finding::HSA_AMD_P2P,
     finding::CONTAINER,
     finding::WSL2,
+    finding::DRIVER_MODULE,
+    finding::DRIVER_GPU,
+    finding::DRIVER_OTHER_KERNEL,
+    finding::DRIVER_KFD,
+    finding::DRIVER_UNREADABLE,
 ];

@@ -108,7 +108,8 @@ impl<'a> Case<'a> {
             Reason::WitnessUnreadable => {
                 format!("the configuration of {release} could not be read")
             }
-            Reason::ReleaseUnknown => "the root does not tell which kernel runs".to_owned(),
+            // `release-unknown`; the reasons after it are those of other layers.
+            _ => "the root does not tell which kernel runs".to_owned(),
         };
         let explanation = match self.judgement.verdict {
             Verdict::Supported => {

@@ -1,0 +1,112 @@
+//! AMD's GPU driver on a host: which one is loaded, what it says of each GPU, and what was built by DKMS.
+//!
+//! Only AMD's out-of-tree driver registers a GPU's memory for peer-to-peer DMA, so where a driver comes from matters as much
+//! as that it is there.
+
+mod dkms;
+mod gpu;
+mod kfd;
+mod module;
+mod small;
+
+use std::borrow::Cow;
+
+use fastpath_knowledge::Release;
+use serde::{Deserialize, Serialize};
+
+use crate::pci::Address;
+use crate::tree::{FileKind, Tree};
+use crate::witness::{Evidence, Symbols, Witness};
+
+pub use dkms::DkmsBuild;
+pub use gpu::{DEVICES, Gpu, P2pMem};
+pub use kfd::Node;
+pub use module::{AmdgpuModule, Loaded};
+pub(crate) use small::Small;
+pub use small::Unread;
+
+/// The driver layer of a host.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DriverFacts {
+    /// The release that runs, if the root tells: a build for another kernel is none.
+    pub running: Option<Release>,
+    /// Whether the devices of the PCI bus can be read; `false` in a container or an image without sysfs.
+    pub sysfs: bool,
+    /// The module `amdgpu`.
+    pub module: AmdgpuModule,
+    /// What DKMS has built of it, for whichever kernel.
+    pub builds: Vec<DkmsBuild>,
+    /// What the running kernel's symbols say of it; `None` if they tell nothing or the module is not loaded.
+    pub symbols: Option<Symbols>,
+    /// Whether `/dev/kfd` is there; `None` if the root holds no devices at all.
+    pub kfd: Option<bool>,
+    /// The nodes of KFD's topology, by number.
+    pub nodes: Vec<Node>,
+    /// What stands in the PCI directory of each GPU that was asked about.
+    pub gpus: Vec<Gpu>,
+    /// What may have told something and could not be read.
+    pub unread: Vec<Unread>,
+}
+
+/// Reads the driver layer for the AMD GPUs at these addresses. `witnesses` are those of the kernel that runs, if they were
+/// read before: the list of its symbols is long, and is read once.
+pub fn read(
+    tree: &dyn Tree,
+    gpus: &[Address],
+    running: Option<&Release>,
+    witnesses: &[Witness],
+) -> DriverFacts {
+    let mut small = Small::new(tree);
+    let sysfs = gpu::sysfs(&mut small);
+    let nodes = kfd::nodes(&mut small);
+    let module = module::read(&mut small, running, nodes.iter().any(Node::is_gpu));
+    let symbols = matches!(module.loaded, Loaded::Module | Loaded::BuiltIn)
+        .then(|| symbols(&mut small, witnesses))
+        .flatten();
+    let builds = dkms::builds(&mut small, running);
+    let gpus = gpus.iter().take(gpu::MAX_GPUS).map(|address| gpu::read(&mut small, address));
+    let gpus = gpus.collect();
+    let is_there = |path| tree.kind(path) == Ok(FileKind::CharacterDevice);
+    let kfd = is_there("/dev/null").then(|| is_there("/dev/kfd"));
+    DriverFacts {
+        running: running.cloned(),
+        sysfs,
+        module,
+        builds,
+        symbols,
+        kfd,
+        nodes,
+        gpus,
+        unread: small.unread,
+    }
+}
+
+/// What the symbols say of amdgpu, from the witness that has them or else from the file.
+fn symbols(small: &mut Small<'_>, witnesses: &[Witness]) -> Option<Symbols> {
+    let is_kallsyms = |witness: &&Witness| witness.path == crate::witness::KALLSYMS;
+    let witness = match witnesses.iter().find(is_kallsyms) {
+        Some(witness) => Cow::Borrowed(witness),
+        None => Cow::Owned(crate::witness::kallsyms(small.tree)),
+    };
+    if let Some(detail) = witness.detail.as_ref().filter(|_| witness.symbols.is_none()) {
+        small.unread.push(Unread {
+            path: witness.path.clone(),
+            reason: detail.clone(),
+            permission: witness.permission,
+            not_recorded: witness.not_recorded,
+        });
+    }
+    witness.symbols.clone()
+}
+
+impl DriverFacts {
+    /// The nodes of one GPU: several if it is partitioned.
+    pub fn nodes_of<'a>(&'a self, gpu: &'a Address) -> impl Iterator<Item = &'a Node> + 'a {
+        self.nodes.iter().filter(move |node| node.is_gpu() && node.address.as_ref() == Some(gpu))
+    }
+}
+
+/// A line of a file, as evidence.
+fn evidence(path: String, line: u32, text: &str) -> Evidence {
+    Evidence { path, line: Some(line), text: Some(text.to_owned()) }
+}
