@@ -62,6 +62,12 @@ fn verdict() {
     assert_linked("fastpath-verdict", &format!("{HOST} fastpath_verdict"));
 }
 
+/// Not linked into the product, but loaded into clients as HIP would be.
+#[test]
+fn hip_sim() {
+    assert_linked("fastpath-hip-sim", "hip_sim libc");
+}
+
 /// The list above is worth something only if the feature it leaves out would be seen.
 #[test]
 fn snapshots_would_be_seen() {

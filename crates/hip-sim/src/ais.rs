@@ -1,0 +1,191 @@
+//! Direct storage: `hipAmdFileRead` and `hipAmdFileWrite`, with the checks of the driver below them.
+//!
+//! The file's own pread and pwrite move the bytes between the file and the simulator's mapping of the device memory: with
+//! `O_DIRECT` and PCI peer-to-peer memory that is a real peer-to-peer transfer.
+
+use std::ffi::{c_int, c_void};
+
+use crate::config::Ais;
+use crate::error::{Error, Result};
+use crate::fault::{self, Action};
+use crate::memory::{Kind, PAGE, Place};
+use crate::runtime::Runtime;
+
+/// The most that one call moves: what one read or write of Linux does.
+const MOST: u64 = 0x7fff_f000;
+
+/// Read from the file, or write to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Direction {
+    Read,
+    Write,
+}
+
+/// What a request asks for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Request {
+    pub(crate) direction: Direction,
+    pub(crate) fd: c_int,
+    pub(crate) address: usize,
+    pub(crate) size: u64,
+    pub(crate) offset: i64,
+}
+
+/// What the caller gets: bytes, the driver's status, and the result of the call. `None`: both are left as they were.
+pub(crate) type Answer = (Option<(u64, i32)>, Result);
+
+/// Performs a request as the driver of this kind would.
+pub(crate) fn transfer(runtime: &Runtime, request: Request) -> Answer {
+    let action = fault::take();
+    let ais = runtime.ais();
+    if ais == Ais::Absent {
+        return (None, Err(Error::NOT_SUPPORTED));
+    }
+    if runtime.current().is_err() {
+        return (None, Err(Error::INVALID_DEVICE));
+    }
+    let size = request.size.min(MOST);
+    // Refused by the layers between HIP and the driver, which then has not been asked.
+    let place = usize::try_from(size)
+        .ok()
+        .and_then(|size| runtime.memory.place(request.address, size).ok());
+    let Some((place, region)) =
+        place.and_then(|place| place.region.clone().map(|region| (place, region)))
+    else {
+        return (None, Err(Error::UNKNOWN));
+    };
+    if region.kind != Kind::Device {
+        return (None, Err(Error::UNKNOWN));
+    }
+    if ais == Ais::NoDriver {
+        // The ioctl's argument is a union, read back whatever the ioctl said: still what was asked, not an answer.
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_possible_wrap,
+            reason = "the low half is what a caller finds"
+        )]
+        let status = place.offset() as i32;
+        let handle =
+            (0x5109_u64 + region.device as u64) << 32 | (region.base / PAGE) as u64 & 0xffff_ffff;
+        set_errno(libc::ENOTTY);
+        return (Some((handle, status)), Err(Error::UNKNOWN));
+    }
+    let (copied, result) = match runtime.devices.get(region.device) {
+        Some(device) if !device.is_lost() => serve(ais, request, size, &place, action),
+        _ => (0, Err(libc::ENODEV)),
+    };
+    match result {
+        Ok(()) => (Some((copied, 0)), Ok(())),
+        Err(errno) => {
+            set_errno(errno);
+            (Some((copied, -errno)), Err(Error::UNKNOWN))
+        }
+    }
+}
+
+/// The driver's part: bytes moved, and its errno.
+fn serve(
+    ais: Ais,
+    request: Request,
+    size: u64,
+    place: &Place,
+    action: Option<Action>,
+) -> (u64, std::result::Result<(), c_int>) {
+    if let Err(errno) = check(ais, request, size, place) {
+        return (0, Err(errno));
+    }
+    let limit = match action {
+        Some(Action::Errno(_, bytes) | Action::Short(bytes)) => size.min(bytes),
+        _ => size,
+    };
+    let (copied, result) =
+        if limit == 0 && size > 0 { (0, Ok(())) } else { go_on(request, limit, place) };
+    let result = result.and_then(|()| match action {
+        Some(Action::Errno(errno, _)) => Err(errno),
+        Some(Action::Short(_)) => Ok(()),
+        _ if ais == Ais::Oldest && copied < size => Err(libc::EIO),
+        _ => Ok(()),
+    });
+    (copied, result)
+}
+
+fn check(ais: Ais, request: Request, size: u64, place: &Place) -> std::result::Result<(), c_int> {
+    if request.fd < 0 {
+        return Err(libc::EINVAL);
+    }
+    // SAFETY: takes numbers only.
+    let flags = unsafe { libc::fcntl(request.fd, libc::F_GETFL) };
+    if flags < 0 {
+        return Err(libc::EBADF);
+    }
+    let page = PAGE as u64;
+    let (of_file, of_memory) = match ais {
+        Ais::New if flags & libc::O_DIRECT == 0 => return Ok(()),
+        Ais::New => alignment(request.fd),
+        _ => (page, 1),
+    };
+    let offset = u64::try_from(request.offset).map_err(|_| libc::EINVAL)?;
+    let aligned = offset.is_multiple_of(of_file)
+        && size.is_multiple_of(of_file)
+        && (place.offset() as u64).is_multiple_of(of_memory);
+    if aligned { Ok(()) } else { Err(libc::EINVAL) }
+}
+
+/// What the file system asks of file offsets and of memory; pages if it does not say.
+fn alignment(fd: c_int) -> (u64, u64) {
+    // SAFETY: all zeros are a valid record.
+    let mut found: libc::statx = unsafe { std::mem::zeroed() };
+    let flags = libc::AT_EMPTY_PATH;
+    // SAFETY: the path is an empty C string and the record is valid for a write.
+    let result =
+        unsafe { libc::statx(fd, c"".as_ptr(), flags, libc::STATX_DIOALIGN, &raw mut found) };
+    let known = result == 0 && found.stx_mask & libc::STATX_DIOALIGN != 0;
+    let or_page = |value: u32| if known && value > 0 { u64::from(value) } else { PAGE as u64 };
+    (or_page(found.stx_dio_offset_align), or_page(found.stx_dio_mem_align))
+}
+
+/// Reads or writes until `limit`, the end of the file or an error. Without progress it tries three times.
+fn go_on(request: Request, limit: u64, place: &Place) -> (u64, std::result::Result<(), c_int>) {
+    let mut done = 0_u64;
+    let mut idle = 0;
+    loop {
+        let (Ok(at), Ok(rest)) = (usize::try_from(done), usize::try_from(limit - done)) else {
+            return (done, Err(libc::EINVAL));
+        };
+        let Some(offset) =
+            i64::try_from(done).ok().and_then(|done| request.offset.checked_add(done))
+        else {
+            return (done, Err(libc::EINVAL));
+        };
+        let memory = place.pointer().cast::<u8>().wrapping_add(at).cast::<c_void>();
+        let moved = match request.direction {
+            // SAFETY: `place` holds `limit` bytes of memory, of which `done` are passed.
+            Direction::Read => unsafe { libc::pread(request.fd, memory, rest, offset) },
+            // SAFETY: as above.
+            Direction::Write => unsafe { libc::pwrite(request.fd, memory, rest, offset) },
+        };
+        match u64::try_from(moved) {
+            Err(_) => match std::io::Error::last_os_error().raw_os_error() {
+                Some(libc::EINTR) => {}
+                errno => return (done, Err(errno.unwrap_or(libc::EIO))),
+            },
+            Ok(0) if limit == done || request.direction == Direction::Read => {
+                return (done, Ok(()));
+            }
+            Ok(0) if idle == 2 => return (done, Err(libc::EIO)),
+            Ok(0) => idle += 1,
+            Ok(moved) => {
+                done += moved;
+                idle = 0;
+                if done == limit {
+                    return (done, Ok(()));
+                }
+            }
+        }
+    }
+}
+
+fn set_errno(errno: c_int) {
+    // SAFETY: the C library's own place for this thread, always valid.
+    unsafe { *libc::__errno_location() = errno };
+}
