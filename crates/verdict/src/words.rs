@@ -32,6 +32,16 @@ impl Verdict {
         }
     }
 
+    /// The order of badness: supported, unknown, unsupported, blocked.
+    pub const fn badness(self) -> u8 {
+        match self {
+            Self::Supported => 0,
+            Self::Unknown => 1,
+            Self::Unsupported => 2,
+            Self::Blocked => 3,
+        }
+    }
+
     /// The exit code of a command that judges: 0 supported, 1 unsupported or blocked, 2 unknown.
     pub const fn exit_code(self) -> u8 {
         match self {
