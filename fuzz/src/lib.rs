@@ -1,7 +1,13 @@
-//! What the fuzz targets share: a host in memory, written as text so that a fuzzer can change it piece by piece.
+//! What the fuzz targets share: hosts, archives and images, written as text so that a fuzzer can change them piece by
+//! piece.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
+
+pub mod artifact;
+#[allow(dead_code, reason = "tests use more of it")]
+#[path = "../../crates/artifact/tests/find/make.rs"]
+mod make;
 
 use std::collections::{BTreeMap, BTreeSet};
 
