@@ -8,7 +8,7 @@ mod gzip;
 mod lz4;
 mod lzma;
 mod xz;
-mod zstd;
+pub(crate) mod zstd;
 
 use std::io::{self, BufRead, Read};
 

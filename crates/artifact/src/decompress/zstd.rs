@@ -2,17 +2,19 @@
 //!
 //! Kernels are compressed with `zstd -22 --ultra`, whose window is 128 MiB; Arch packages with `-20` and the same one.
 //!
-//! The decoder of `ruzstd` gives nothing before it holds a whole window, so 8 or 128 MiB would be decoded for a file at
-//! the start of a package. It is therefore told of a small window, and its output is looked at where it lies, without
-//! taking it; taken is only what the real window no longer needs. Once that has begun, output that wraps around in its
-//! buffer cannot be looked at any more, and from then on it comes one window late.
-//!
-//! One thing is out of reach here: a block crafted to give more than its 128 KiB is refused only after the decoder has
-//! made room for it, and with a full window of 128 MiB that room is a second buffer, for a moment. The peak was 260 MiB.
+//! Written here because the decoders there are give nothing before they hold a whole window, so that 128 MiB would be
+//! decoded for a file at the start of a package, and hold a block to its size only after it was decompressed: a crafted
+//! one doubles a buffer that may have 128 MiB. Here output is given block by block, and memory is the window's size at
+//! most, and no more than there was output.
 
-use std::io::{self, Read, Write};
+mod block;
+mod entropy;
 
-use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
+use std::hash::Hasher;
+use std::io::{self, Read};
+
+use block::{Blocks, MAX_BLOCK};
+use twox_hash::XxHash64;
 
 use super::{Decode, Link, MAX_STREAMS, Tail, cut, invalid};
 use crate::source::{len_u64, len_usize};
@@ -30,88 +32,43 @@ fn is_skippable(magic: [u8; 4]) -> bool {
     magic[0] & 0xf0 == 0x50 && magic[1..] == [0x2a, 0x4d, 0x18]
 }
 
-/// No block is larger.
-const BLOCK: u64 = 128 << 10;
+/// Kinds of blocks: as it is, one byte so many times, literals and sequences.
+const RAW: u8 = 0;
+const RLE: u8 = 1;
+const COMPRESSED: u8 = 2;
 
 pub(crate) struct Zstd<'a> {
     link: Link<'a>,
     tail: Tail,
-    decoder: FrameDecoder,
+    blocks: Blocks,
+    /// How much of the last block was given on.
+    given: usize,
     running: bool,
+    /// Whether the last block was the frame's last.
+    last: bool,
     streams: u32,
-    /// The frame's window, and the one the decoder knows of.
-    window: u64,
-    told: u64,
-    /// How much of the frame's output was given on, and how much the decoder holds no more.
-    given: u64,
-    taken: u64,
-    /// The content's size, if the frame says it.
+    /// The content's size, if the frame says it, and how much there was.
     size: Option<u64>,
-    memory: u64,
-}
-
-/// Copies from where `skip` ends, and takes nothing.
-struct Look<'o> {
-    skip: usize,
-    out: &'o mut [u8],
-    copied: usize,
-}
-
-impl Write for Look<'_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let new = bytes.get(self.skip..).unwrap_or_default();
-        self.copied = new.len().min(self.out.len());
-        self.out[..self.copied].copy_from_slice(&new[..self.copied]);
-        Ok(0)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-/// Takes at most `quota` bytes, and copies those after the first `skip`.
-struct Take<'o> {
-    skip: usize,
-    quota: usize,
-    out: &'o mut [u8],
-    copied: usize,
-}
-
-impl Write for Take<'_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let known = self.skip.min(bytes.len()).min(self.quota);
-        let room = (self.out.len() - self.copied).min(self.quota - known);
-        let new = &bytes[known..];
-        let new = &new[..new.len().min(if known < self.skip { 0 } else { room })];
-        self.out[self.copied..self.copied + new.len()].copy_from_slice(new);
-        self.copied += new.len();
-        self.skip -= known;
-        self.quota -= known + new.len();
-        Ok(known + new.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
+    produced: u64,
+    checksum: Option<XxHash64>,
+    /// A block as it is in the stream.
+    packed: Vec<u8>,
 }
 
 impl<'a> Zstd<'a> {
     pub(crate) fn new(link: Link<'a>, tail: Tail) -> Self {
-        let mut decoder = FrameDecoder::new();
-        decoder.set_max_window_size(MAX_WINDOW);
         Self {
             link,
             tail,
-            decoder,
-            running: false,
-            streams: 0,
-            window: 0,
-            told: 0,
+            blocks: Blocks::new(),
             given: 0,
-            taken: 0,
+            running: false,
+            last: false,
+            streams: 0,
             size: None,
-            memory: 0,
+            produced: 0,
+            checksum: None,
+            packed: Vec::new(),
         }
     }
 
@@ -173,58 +130,67 @@ impl<'a> Zstd<'a> {
         let mut size = [0; 8];
         size[..size_len].copy_from_slice(&header[len - size_len..len]);
         let size = u64::from_le_bytes(size) + if size_len == 2 { 256 } else { 0 };
-        self.window = if single {
+        let window = if single {
             size
         } else {
             let (exponent, mantissa) = (u32::from(header[5] >> 3), u64::from(header[5] & 7));
             (1 << (10 + exponent)) + ((1 << (10 + exponent)) / 8) * mantissa
         };
-        if self.window > MAX_WINDOW {
-            let detail = format!("a window of {} bytes, more than {MAX_WINDOW}", self.window);
+        if window > MAX_WINDOW {
+            let detail = format!("a window of {window} bytes, more than {MAX_WINDOW}");
             return Err(io::Error::new(io::ErrorKind::Unsupported, detail));
         }
-        // A frame in one segment may be smaller than the smallest window that can be said.
-        let told = self.window.clamp(1 << 10, BLOCK);
-        let exponent = told.ilog2() + u32::from(!told.is_power_of_two());
-        self.told = 1 << exponent;
-        self.window = self.window.max(self.told);
+        self.blocks.reset(len_usize(window, usize::MAX));
         self.size = (size_len > 0).then_some(size);
-        (self.given, self.taken) = (0, 0);
-        self.running = true;
-        let window = u8::try_from((exponent - 10) << 3).unwrap_or(u8::MAX);
-        let told = [&MAGIC[..], &[descriptor & 4, window]].concat();
-        self.decoder.reset(&told[..]).map_err(|error| invalid(error.to_string()))
+        self.checksum = (descriptor & 4 != 0).then(|| XxHash64::with_seed(0));
+        (self.given, self.produced) = (0, 0);
+        (self.running, self.last) = (true, false);
+        Ok(())
     }
 
     fn exact(&mut self, buf: &mut [u8]) -> io::Result<()> {
         if self.link.read_full(buf)? < buf.len() { Err(cut()) } else { Ok(()) }
     }
 
-    /// How much the decoder holds.
-    fn held(&self) -> u64 {
-        let finished = self.decoder.is_finished();
-        let visible = len_u64(self.decoder.can_collect());
-        // With nothing to collect it may hold less than its window, which makes no difference here.
-        if finished { visible } else { visible + self.told }
-    }
-
+    /// Decompresses the next block.
     fn block(&mut self) -> io::Result<()> {
-        let strategy = BlockDecodingStrategy::UptoBlocks(1);
-        self.decoder
-            .decode_blocks(&mut self.link, strategy)
-            .map_err(|error| invalid(error.to_string()))?;
-        // The buffer grows by doubling.
-        self.memory = self.memory.max(self.held().next_power_of_two().min(self.window));
+        self.blocks.next();
+        self.given = 0;
+        let mut header = [0; 4];
+        self.exact(&mut header[..3])?;
+        let word = u32::from_le_bytes(header);
+        let (kind, size) = (header[0] >> 1 & 3, len_usize(u64::from(word >> 3), usize::MAX));
+        self.last = word & 1 != 0;
+        if size > MAX_BLOCK {
+            return Err(invalid(format!("a block of {size} bytes, more than {MAX_BLOCK}")));
+        }
+        let mut packed = std::mem::take(&mut self.packed);
+        packed.resize(if kind == RLE { 1 } else { size }, 0);
+        self.exact(&mut packed)?;
+        match kind {
+            RAW => self.blocks.output.extend_from_slice(&packed),
+            RLE => self.blocks.output.resize(size, packed[0]),
+            COMPRESSED => self.blocks.compressed(&packed)?,
+            _ => return Err(invalid("a block of the kind that is reserved")),
+        }
+        self.packed = packed;
+        self.produced += len_u64(self.blocks.output.len());
+        if let Some(checksum) = &mut self.checksum {
+            checksum.write(&self.blocks.output);
+        }
         Ok(())
     }
 
     fn finish(&mut self) -> io::Result<()> {
-        let stated = self.decoder.get_checksum_from_data();
-        if stated.is_some() && stated != self.decoder.get_calculated_checksum() {
-            return Err(invalid("the frame's checksum does not match its content"));
+        if let Some(checksum) = self.checksum.take() {
+            let mut stated = [0; 4];
+            self.exact(&mut stated)?;
+            if checksum.finish().to_le_bytes()[..4] != stated {
+                return Err(invalid("the frame's checksum does not match its content"));
+            }
         }
-        if self.size.is_some_and(|size| size != self.given) {
-            return Err(invalid(format!("{} bytes, not as the frame says", self.given)));
+        if self.size.is_some_and(|size| size != self.produced) {
+            return Err(invalid(format!("{} bytes, not as the frame says", self.produced)));
         }
         self.running = false;
         Ok(())
@@ -234,34 +200,21 @@ impl<'a> Zstd<'a> {
 impl<'a> Decode<'a> for Zstd<'a> {
     fn decode(&mut self, out: &mut [u8]) -> io::Result<usize> {
         loop {
-            if !self.running && !self.next_frame()? {
-                return Ok(0);
+            let ready = &self.blocks.output[self.given..];
+            let count = ready.len().min(out.len());
+            if count > 0 {
+                out[..count].copy_from_slice(&ready[..count]);
+                self.given += count;
+                return Ok(count);
             }
-            if self.taken == 0 {
-                let skip = len_usize(self.given, usize::MAX);
-                let mut look = Look { skip, out: &mut *out, copied: 0 };
-                self.decoder.collect_to_writer(&mut look)?;
-                if look.copied > 0 {
-                    self.given += len_u64(look.copied);
-                    return Ok(look.copied);
+            if !self.running {
+                if !self.next_frame()? {
+                    return Ok(0);
                 }
-            }
-            let finished = self.decoder.is_finished();
-            let needed = if finished { 0 } else { self.window };
-            let quota = len_usize(self.held().saturating_sub(needed), usize::MAX);
-            let skip = len_usize(self.given - self.taken, usize::MAX);
-            let mut take = Take { skip, quota, out: &mut *out, copied: 0 };
-            let taken = len_u64(self.decoder.collect_to_writer(&mut take)?);
-            let copied = take.copied;
-            self.taken += taken;
-            self.given += len_u64(copied);
-            if copied > 0 {
-                return Ok(copied);
-            }
-            if !finished {
-                self.block()?;
-            } else if self.decoder.can_collect() == 0 {
+            } else if self.last {
                 self.finish()?;
+            } else {
+                self.block()?;
             }
         }
     }
@@ -271,6 +224,24 @@ impl<'a> Decode<'a> for Zstd<'a> {
     }
 
     fn memory(&self) -> u64 {
-        self.memory + (1 << 20)
+        // The block that was given goes into the history before the next one is read.
+        len_u64(self.blocks.history.memory_with(self.blocks.output.len())) + (1 << 20)
+    }
+}
+
+/// The first frame; what follows it is ignored.
+pub(crate) fn first_frame(packed: &[u8], limit: usize) -> Result<Vec<u8>, String> {
+    let mut source = packed;
+    let link = Link { source: &mut source, offset: 0, failed: None, ended: false };
+    let mut decoder = Zstd::new(link, Tail::Anything);
+    let (mut data, mut buf) = (Vec::new(), vec![0; MAX_BLOCK]);
+    loop {
+        match decoder.decode(&mut buf).map_err(|error| error.to_string())? {
+            0 => return Ok(data),
+            count if count > limit - data.len() => {
+                return Err(format!("more than {limit} bytes come out"));
+            }
+            count => data.extend_from_slice(&buf[..count]),
+        }
     }
 }

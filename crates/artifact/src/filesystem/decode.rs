@@ -24,11 +24,9 @@ pub(crate) fn zlib(packed: &[u8], limit: usize) -> Result<Vec<u8>, String> {
     drain(flate2::bufread::ZlibDecoder::new(packed), limit)
 }
 
-/// The first zstd frame; what follows it is ignored. The window cannot be needed to be larger than the output.
+/// The first zstd frame; what follows it is ignored.
 pub(crate) fn zstd(packed: &[u8], limit: usize) -> Result<Vec<u8>, String> {
-    let window = (limit as u64).max(8 << 20);
-    let decoder = ruzstd::decoding::StreamingDecoder::new_with_max_window_size(packed, window);
-    drain(decoder.map_err(|error| error.to_string())?, limit)
+    crate::decompress::zstd::first_frame(packed, limit)
 }
 
 /// xz, with any of its filters.

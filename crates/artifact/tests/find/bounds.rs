@@ -4,7 +4,7 @@ use std::process::Command;
 
 use fastpath_artifact::{Error, Limits};
 
-use crate::make::{Tar, YES, ar, bzimage, config, gzip, noise};
+use crate::make::{Tar, YES, ar, bzimage, config, gzip, le32, noise};
 use crate::tools::{errors, filter, find, find_with, have, show};
 
 /// The most memory of this process so far, in MiB.
@@ -38,6 +38,99 @@ fn memory_stays_below_the_bound() {
             alone(test);
         }
     }
+    for test in ["literals_beyond_the_block", "a_last_match_beyond_the_block", "declared_sizes"] {
+        alone(test);
+    }
+}
+
+/// The start of a zstd frame with a window of 128 MiB, full of zeros, then a block of sequences and literals.
+fn full_window(block: &[u8]) -> Vec<u8> {
+    let mut frame = b"\x28\xb5\x2f\xfd\x00\x88".to_vec();
+    for _ in 0..1024 {
+        frame.extend_from_slice(&[0x02, 0, 0x10, 0]);
+    }
+    frame.extend_from_slice(&le32(block.len() << 3 | 2 << 1 | 1)[..3]);
+    [&frame, block].concat()
+}
+
+/// A frame as it is, and as a kernel in a package whose own frame has filled such a window before.
+fn alone_and_nested(frame: &[u8]) -> [Vec<u8>; 2] {
+    let raw = |bytes: &[u8]| [&le32(bytes.len() << 3)[..3], bytes].concat();
+    let zeros = full_window(b"");
+    let (header, blocks) = zeros[..zeros.len() - 3].split_at(6);
+    let kernel = Tar::default().add("boot/vmlinuz-6.1.0-1", &bzimage("6.1.0-1", frame)).end();
+    let noise = Tar::header("noise", 128 << 20, b'0');
+    [frame.to_vec(), [header, &raw(&noise), blocks, &raw(&kernel), &[1, 0, 0]].concat()]
+}
+
+#[test]
+#[ignore = "run in a process of its own"]
+fn literals_beyond_the_block() {
+    // One byte, 1048575 times, and no sequences.
+    let frame = full_window(&[0xfd, 0xff, 0xff, b'x', 0]);
+    let (_, result) = find("x", &frame);
+    let expected = "x: damaged zstd at offset 4110: a block of more than 131072 bytes";
+    assert_eq!(errors(result), [expected]);
+    let [_, nested] = alone_and_nested(&frame);
+    // Both windows cannot be held; that is said before the second one is full.
+    let message = "x!boot/vmlinuz-6.1.0-1: more than 247463936 bytes of memory to decompress";
+    assert_eq!(errors(find("x", &nested).1), [message]);
+    assert!(peak() < 220, "{} MiB", peak());
+}
+
+#[test]
+#[ignore = "run in a process of its own"]
+fn a_last_match_beyond_the_block() {
+    // Two matches of 131072 and 131074 bytes, each one byte back: no literals, tables of one symbol each.
+    let bits = format!("1{:02b}{:016b}{:02b}{:016b}", 0, 65533, 0, 65535);
+    let bits = u64::from_str_radix(&bits, 2).unwrap().to_le_bytes();
+    let block = [&[0, 2, 0x54, 0, 2, 52][..], &bits[..5]].concat();
+    let frame = full_window(&block);
+    let (_, result) = find("x", &frame);
+    let expected = "x: damaged zstd at offset 4116: a block of more than 131072 bytes";
+    assert_eq!(errors(result), [expected]);
+    assert!(peak() < 160, "{} MiB", peak());
+}
+
+/// What a stream says of its dictionary, block or size costs nothing until there is output.
+#[test]
+#[ignore = "run in a process of its own"]
+fn declared_sizes() {
+    let text = config("6.1.0", YES);
+    let mut inputs = Vec::new();
+    if have("xz") {
+        let lzma = filter("xz", &["--format=lzma", "-c"], &text);
+        for dictionary in [28, 29, 30] {
+            let mut lie = lzma.clone();
+            lie[1..5].copy_from_slice(&(1_u32 << dictionary).to_le_bytes());
+            inputs.push(lie);
+        }
+        // The checksum of a block's header is right here, since the encoder wrote it.
+        for dictionary in ["192MiB", "256MiB", "1GiB", "1536MiB"] {
+            inputs.push(filter("xz", &["-c", &format!("--lzma2=dict={dictionary},mf=hc3")], &text));
+        }
+    }
+    let mut window = b"\x28\xb5\x2f\xfd\x00\x88".to_vec();
+    window.extend_from_slice(&le32(text.len() << 3 | 1)[..3]);
+    window.extend_from_slice(&text);
+    for exponent in [17_u8, 18, 31] {
+        window[5] = exponent << 3;
+        inputs.push(window.clone());
+    }
+    // The content's size alone, as large as can be said.
+    inputs.push([b"\x28\xb5\x2f\xfd\xe0", &[0xff; 8][..], &window[6..]].concat());
+    // A long name and an extended header just within the bounds, sixty of them.
+    let mut tar = Tar::default();
+    for _ in 0..60 {
+        tar = tar.add_kind("x", &noise(1 << 20, 5), b'x').add_kind("L", &noise(4000, 5), b'L');
+    }
+    inputs.push(tar.add("boot/config-6.1.0", &text).end());
+    for input in &inputs {
+        let (found, result) = find("x", input);
+        assert!(!found.is_empty() || !errors(result).is_empty());
+    }
+    // The inputs are most of it.
+    assert!(peak() < 100, "{} MiB", peak());
 }
 
 #[test]

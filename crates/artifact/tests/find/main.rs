@@ -13,3 +13,4 @@ mod packages;
 mod plain;
 mod symbols;
 mod tools;
+mod zstd;
