@@ -4,6 +4,7 @@ use serde::Deserialize;
 
 use crate::advisory::{Advisory, Effect};
 use crate::amdgpu::{AisDriver, Amdgpu, Capability, DriverInstall, VirtualGpu};
+use crate::host_bridge::{HostBridge, HostBridges, P2pdmaBackport};
 use crate::keys::PinnedKey;
 use crate::matrix::{Published, Row, Target, catalogue};
 use crate::release::Release;
@@ -45,6 +46,8 @@ pub struct Knowledge {
     pub keys: Vec<PinnedKey>,
     /// What user's files add to what is known of AMD's driver and its virtual GPUs.
     pub more_amdgpu: Amdgpu,
+    /// Host bridges and backports that user's files add to the embedded [`host_bridges`](crate::host_bridges).
+    pub more_host_bridges: HostBridges,
 }
 
 /// A knowledge file: any of the tables, in any number.
@@ -64,6 +67,8 @@ struct File {
     capability: Vec<Capability>,
     virtual_gpu: Vec<VirtualGpu>,
     driver_install: Vec<DriverInstall>,
+    host_bridge: Vec<HostBridge>,
+    p2pdma_backport: Vec<P2pdmaBackport>,
 }
 
 /// The family of a kernel that fits no other.
@@ -94,6 +99,7 @@ impl Knowledge {
             published: Vec::new(),
             keys: Vec::new(),
             more_amdgpu: Amdgpu::default(),
+            more_host_bridges: HostBridges::default(),
         };
         for (origin, text) in EMBEDDED {
             knowledge.extend(origin, text)?;
@@ -140,6 +146,8 @@ impl Knowledge {
         self.more_amdgpu.capability.extend(file.capability);
         self.more_amdgpu.virtual_gpu.extend(file.virtual_gpu);
         self.more_amdgpu.driver_install.extend(file.driver_install);
+        self.more_host_bridges.host_bridge.extend(file.host_bridge);
+        self.more_host_bridges.p2pdma_backport.extend(file.p2pdma_backport);
         for refresh in &file.refresh {
             refresh.apply(&mut self.remedies);
         }

@@ -12,6 +12,7 @@
 mod advisory;
 mod amdgpu;
 mod explain;
+mod host_bridge;
 mod keys;
 mod knowledge;
 mod matrix;
@@ -23,6 +24,9 @@ mod version;
 pub use advisory::{Advisory, Condition, Effect, IommuGroupType, MapType, Needs, Origin};
 pub use amdgpu::{AisDriver, Amdgpu, Capability, DriverInstall, VirtualDevice, VirtualGpu};
 pub use explain::{Explanation, explanations};
+pub use host_bridge::{
+    HostBridge, HostBridges, Id, Known, P2pdmaBackport, P2pdmaLevel, P2pdmaRule, Rule, host_bridges,
+};
 pub use keys::{PinnedKey, keys};
 pub use knowledge::{Error, Knowledge};
 pub use matrix::{Follow, Published, RepositoryFamily, Row, Signed, Source, Target, catalogue};

@@ -51,6 +51,15 @@ impl Release {
         major_minor(self.base())
     }
 
+    /// Whether it is an upstream version and nothing else, `6.12.9` or `6.13.0-rc2`: no sign of somebody's own build.
+    pub fn is_upstream(&self) -> bool {
+        let rest = &self.0[self.base().len()..];
+        let candidate = rest.strip_prefix("-rc").is_some_and(|number| {
+            !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
+        });
+        !self.base().is_empty() && (rest.is_empty() || candidate)
+    }
+
     /// What follows the base version and its hyphen; `None` without a hyphen there.
     pub fn local(&self) -> Option<&str> {
         self.0[self.base().len()..].strip_prefix('-')

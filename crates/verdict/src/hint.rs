@@ -74,6 +74,15 @@ pub mod hints {
     pub const LOAD_DRIVER: &str = "load-amdgpu";
     /// Make all of a GPU's memory reachable.
     pub const LARGE_BAR: &str = "enable-large-bar";
+
+    /// Put the drive and the GPU below one switch.
+    pub const PATH_SAME_SWITCH: &str = "path-same-switch";
+    /// Switch ACS redirection off for some ports.
+    pub const PATH_DISABLE_ACS: &str = "path-disable-acs-redirect";
+    /// Put the IOMMU into pass-through.
+    pub const PATH_PASSTHROUGH: &str = "path-iommu-passthrough";
+    /// Boot without address space randomisation of the kernel.
+    pub const PATH_NOKASLR: &str = "path-nokaslr";
 }
 
 impl HintKernel {
@@ -131,4 +140,8 @@ pub const HINTS: &[&str] = &[
     hints::REBOOT_DRIVER,
     hints::LOAD_DRIVER,
     hints::LARGE_BAR,
+    hints::PATH_SAME_SWITCH,
+    hints::PATH_DISABLE_ACS,
+    hints::PATH_PASSTHROUGH,
+    hints::PATH_NOKASLR,
 ];

@@ -10,6 +10,7 @@ pub mod driver;
 mod hint;
 mod kernel;
 mod matrix;
+pub mod path;
 mod words;
 
 pub use check::{Check, check};

@@ -249,6 +249,30 @@ words! {
     // The runtime layer.
 
     // The path layer.
+    /// Traffic turns round at a switch below the root.
+    CommonSwitch = "common-switch",
+    /// The host bridge is in the kernel's list.
+    HostBridgeListed = "host-bridge-listed",
+    /// The processor is a Zen, whose host bridges all forward peer traffic.
+    AmdZen = "amd-zen",
+    /// Different root ports, and the host bridge is not in the kernel's list.
+    HostBridgeNotListed = "host-bridge-not-listed",
+    /// A common switch, but ACS sends traffic up to a host bridge that is not in the list.
+    AcsRedirectHostBridgeNotListed = "acs-redirect-host-bridge-not-listed",
+    /// It depends on configuration space that could not be read.
+    ConfigSpaceUnreadable = "config-space-unreadable",
+    /// It depends on where a device stands or what it is, which could not be read.
+    TopologyUnreadable = "topology-unreadable",
+    /// It depends on what nobody has confirmed of this kernel release.
+    KernelUnconfirmed = "kernel-unconfirmed",
+    /// It depends on the processor, which could not be read.
+    CpuUnknown = "cpu-unknown",
+    /// It depends on whether an IOMMU is in use, which could not be read.
+    IommuUnknown = "iommu-unknown",
+    /// There is no NVMe drive.
+    NoNvme = "no-nvme",
+    /// The root has no list of PCI devices.
+    NoSysfs = "no-sysfs",
 
     // The volume layer.
 }
@@ -295,6 +319,27 @@ pub mod finding {
     pub const DRIVER_KFD: &str = "driver-kfd-device";
     /// Something about the driver could not be read.
     pub const DRIVER_UNREADABLE: &str = "driver-files-unreadable";
+
+    /// A GPU and a drive can reach each other.
+    pub const PATH_REACHABLE: &str = "path-reachable";
+    /// A host bridge does not forward peer traffic.
+    pub const PATH_HOST_BRIDGE: &str = "path-host-bridge";
+    /// ACS sends peer traffic up to a host bridge that does not forward it.
+    pub const PATH_ACS: &str = "path-acs-redirect";
+    /// ACS sends peer traffic up to the host bridge, which forwards it.
+    pub const PATH_ACS_DETOUR: &str = "path-acs-detour";
+    /// Whether devices can reach each other cannot be told.
+    pub const PATH_UNDECIDED: &str = "path-undecided";
+    /// There is no AMD GPU.
+    pub const PATH_NO_GPU: &str = "path-no-gpu";
+    /// There is no NVMe drive.
+    pub const PATH_NO_NVME: &str = "path-no-nvme";
+    /// The root has no list of PCI devices.
+    pub const PATH_NO_SYSFS: &str = "path-no-sysfs";
+    /// More devices than are judged.
+    pub const PATH_OMITTED: &str = "path-devices-omitted";
+    /// The GPU's memory may lie above what the kernel can map.
+    pub const PATH_KASLR: &str = "path-kaslr";
 }
 
 /// Every id of [`finding`].
@@ -319,4 +364,14 @@ pub const FINDINGS: &[&str] = &[
     finding::DRIVER_OTHER_KERNEL,
     finding::DRIVER_KFD,
     finding::DRIVER_UNREADABLE,
+    finding::PATH_REACHABLE,
+    finding::PATH_HOST_BRIDGE,
+    finding::PATH_ACS,
+    finding::PATH_ACS_DETOUR,
+    finding::PATH_UNDECIDED,
+    finding::PATH_NO_GPU,
+    finding::PATH_NO_NVME,
+    finding::PATH_NO_SYSFS,
+    finding::PATH_OMITTED,
+    finding::PATH_KASLR,
 ];
