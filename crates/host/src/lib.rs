@@ -15,6 +15,7 @@ mod lines;
 pub mod mask;
 mod os;
 pub mod pci;
+pub mod process;
 mod redact;
 pub mod runtime;
 #[cfg(feature = "snapshot")]
