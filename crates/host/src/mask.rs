@@ -28,7 +28,7 @@ pub fn mask_ids(text: &str) -> String {
 }
 
 /// The length of the id that `bytes` starts with: 32 hexadecimal digits, or a UUID. Longer runs are checksums.
-fn id_length(bytes: &[u8]) -> Option<usize> {
+pub(crate) fn id_length(bytes: &[u8]) -> Option<usize> {
     const UUID: [usize; 5] = [8, 4, 4, 4, 12];
     let digits = bytes.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
     let ends = |length: usize| bytes.get(length).is_none_or(|byte| !byte.is_ascii_alphanumeric());

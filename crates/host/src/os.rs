@@ -112,7 +112,7 @@ impl Environment {
 const RUNTIMES: [&[u8]; 6] = [b"docker", b"kubepods", b"libpod", b"containerd", b"lxc", b"crio"];
 
 /// Keeps only the name of the container runtime: the rest of the line identifies the container.
-fn keep_runtime(line: &[u8], out: &mut Vec<u8>) {
+pub(crate) fn keep_runtime(line: &[u8], out: &mut Vec<u8>) {
     if let Some(runtime) = RUNTIMES.iter().find(|runtime| memmem::find(line, runtime).is_some()) {
         out.extend_from_slice(runtime);
     }

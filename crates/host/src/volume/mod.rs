@@ -1,15 +1,109 @@
-//! To come.
+//! Mounted file systems and the block devices below them.
+//!
+//! [`read`] gives the mount table, the effective journal mode of every ext4, and for every mount that matters the stack of
+//! block devices below it, down to the NVMe functions. [`locate`] says on which of these mounts a file is.
+//!
+//! What names a server, a person's volume group or a serial number is never kept: see [`Mount::source`].
+
+mod block;
+mod journal;
+mod locate;
+mod table;
+
+use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::tree::Tree;
+pub use block::{Controller, Device, DeviceKind, DmRole, MAX_DEVICES, Transport};
+pub use journal::{Journal, JournalMode, JournalSource};
+pub use locate::{Located, locate};
+pub use table::{MAX_MOUNTS, MOUNTINFO, Mount, SourceKind};
+
+use crate::tree::{ReadError, Tree};
+use block::Stacks;
 
 /// The volume layer of a host.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct VolumeFacts {}
+pub struct VolumeFacts {
+    /// Every mount, in the order of the table, pseudo file systems included.
+    pub mounts: Vec<Mount>,
+    /// Why there is no table, if there is none.
+    pub unread: Option<Unread>,
+    /// Lines of the table that are no mounts, and whether there are more mounts than are looked at.
+    pub flaws: Flaws,
+    /// Block devices below the mounts; they name each other, and mounts name them, by index.
+    pub devices: Vec<Device>,
+}
+
+/// What is wrong with a table that was read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Flaws {
+    /// How many lines are no mounts.
+    pub malformed: u32,
+    /// 1-based number of the first of them.
+    pub first: Option<u32>,
+    /// There are more mounts than [`MAX_MOUNTS`], or more devices than [`MAX_DEVICES`].
+    pub cut: bool,
+}
+
+/// Something that could not be read, and why.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unread {
+    /// The path.
+    pub path: String,
+    /// What is wrong, in a clause.
+    pub reason: String,
+    /// More privilege might help.
+    pub permission: bool,
+    /// The host is read from a snapshot that says nothing about it.
+    pub not_recorded: bool,
+}
+
+impl Unread {
+    fn new(path: &str, error: ReadError) -> Self {
+        Self {
+            path: path.to_owned(),
+            reason: error.to_string(),
+            permission: error.is_permission(),
+            not_recorded: error == ReadError::NotRecorded,
+        }
+    }
+}
 
 /// Reads the volume layer.
 pub fn read(tree: &dyn Tree) -> VolumeFacts {
-    let _ = tree;
-    VolumeFacts::default()
+    let (mut mounts, flaws) = match table::read(tree) {
+        Ok(table) => table,
+        Err(unread) => return VolumeFacts { unread: Some(unread), ..VolumeFacts::default() },
+    };
+    let mut stacks = Stacks::new(tree);
+    for mount in mounts.iter_mut().filter(|mount| mount.matters()) {
+        mount.block = if mount.device.0 == 0 {
+            // Of such a file system only the name says which device it is on.
+            mount
+                .source
+                .as_deref()
+                .filter(|_| mount.source_kind == SourceKind::Device)
+                .and_then(|source| stacks.named(source.strip_prefix("/dev/").unwrap_or_default()))
+        } else {
+            Some(stacks.numbered(mount.device))
+        };
+    }
+    let mut modes = HashMap::new();
+    for mount in mounts.iter_mut().filter(|mount| mount.matters() && mount.fstype == "ext4") {
+        let block = mount.block.map(|index| stacks.name(index)).filter(|name| !name.is_empty());
+        let source = mount.source.as_deref().and_then(|source| source.strip_prefix("/dev/"));
+        let name = block.or(source).unwrap_or_default().to_owned();
+        let read = modes.entry(name).or_insert_with_key(|name| journal::effective(tree, name));
+        mount.journal = Some(journal::of(read.as_ref(), mount));
+    }
+    let (devices, cut) = stacks.finish();
+    VolumeFacts { mounts, unread: None, flaws: Flaws { cut: flaws.cut | cut, ..flaws }, devices }
+}
+
+impl VolumeFacts {
+    /// The block device a mount is on.
+    pub fn device(&self, mount: &Mount) -> Option<&Device> {
+        mount.block.and_then(|index| self.devices.get(index))
+    }
 }
