@@ -9,6 +9,7 @@ use crate::keys::PinnedKey;
 use crate::matrix::{Published, Row, Target, catalogue};
 use crate::release::Release;
 use crate::remedy::{Driver, DriverBuild, Family, Reboot, Refresh, Remedy};
+use crate::storage::{StorageRule, storage};
 
 /// Why a knowledge file was refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -48,6 +49,8 @@ pub struct Knowledge {
     pub more_amdgpu: Amdgpu,
     /// Host bridges and backports that user's files add to the embedded [`host_bridges`](crate::host_bridges).
     pub more_host_bridges: HostBridges,
+    /// Rules about storage that user's files add to the embedded ones: see [`Knowledge::storage_rule`].
+    pub more_storage: Vec<StorageRule>,
 }
 
 /// A knowledge file: any of the tables, in any number.
@@ -69,6 +72,7 @@ struct File {
     driver_install: Vec<DriverInstall>,
     host_bridge: Vec<HostBridge>,
     p2pdma_backport: Vec<P2pdmaBackport>,
+    storage: Vec<StorageRule>,
 }
 
 /// The family of a kernel that fits no other.
@@ -100,6 +104,7 @@ impl Knowledge {
             keys: Vec::new(),
             more_amdgpu: Amdgpu::default(),
             more_host_bridges: HostBridges::default(),
+            more_storage: Vec::new(),
         };
         for (origin, text) in EMBEDDED {
             knowledge.extend(origin, text)?;
@@ -148,6 +153,7 @@ impl Knowledge {
         self.more_amdgpu.driver_install.extend(file.driver_install);
         self.more_host_bridges.host_bridge.extend(file.host_bridge);
         self.more_host_bridges.p2pdma_backport.extend(file.p2pdma_backport);
+        self.more_storage.extend(file.storage);
         for refresh in &file.refresh {
             refresh.apply(&mut self.remedies);
         }
@@ -217,6 +223,14 @@ impl Knowledge {
             .iter()
             .find(|driver| driver.releases.iter().any(|pattern| pattern.matches(release.as_str())));
         known.map_or((DriverBuild::NotKnown, None), |driver| (driver.builds, Some(driver)))
+    }
+
+    /// The rules about storage of a build of AMD's driver; of the newest one if the build is not known.
+    pub fn storage_rule(&self, build: Option<u64>) -> Option<&StorageRule> {
+        let rules = storage().iter().chain(&self.more_storage);
+        rules
+            .filter(|rule| build.is_none_or(|build| rule.from <= build))
+            .max_by_key(|rule| rule.from)
     }
 
     /// Every target: those of the embedded [`catalogue`], then those of user's files.

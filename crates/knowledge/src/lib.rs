@@ -19,6 +19,7 @@ mod matrix;
 mod pattern;
 mod release;
 mod remedy;
+mod storage;
 mod version;
 
 pub use advisory::{Advisory, Condition, Effect, IommuGroupType, MapType, Needs, Origin};
@@ -36,4 +37,5 @@ pub use remedy::{
     BadVerdict, Driver, DriverBuild, Family, Reboot, Refresh, Remedy, RemedyKernel, RemedyKind,
     When,
 };
+pub use storage::{StorageRule, Treatment, storage};
 pub use version::{Constraint, compare};

@@ -83,6 +83,19 @@ pub mod hints {
     pub const PATH_PASSTHROUGH: &str = "path-iommu-passthrough";
     /// Boot without address space randomisation of the kernel.
     pub const PATH_NOKASLR: &str = "path-nokaslr";
+
+    /// Switch off the kernel's own NVMe multipath.
+    pub const DISABLE_MULTIPATH: &str = "disable-nvme-multipath";
+    /// Tell hipFile to use the fastpath on any file system.
+    pub const ANY_FILE_SYSTEM: &str = "allow-any-file-system";
+    /// Give an ext4 the journal mode `ordered`.
+    pub const ORDERED: &str = "use-journal-mode-ordered";
+    /// Put the files on a local NVMe drive.
+    pub const USE_NVME: &str = "use-local-nvme";
+    /// See which driver is loaded, and take a newer one.
+    pub const NEWER_DRIVER: &str = "use-newer-driver-for-lvm";
+    /// Run where the devices can be seen.
+    pub const SEE_DEVICES: &str = "run-where-devices-are-seen";
 }
 
 impl HintKernel {
@@ -144,4 +157,10 @@ pub const HINTS: &[&str] = &[
     hints::PATH_DISABLE_ACS,
     hints::PATH_PASSTHROUGH,
     hints::PATH_NOKASLR,
+    hints::DISABLE_MULTIPATH,
+    hints::ANY_FILE_SYSTEM,
+    hints::ORDERED,
+    hints::USE_NVME,
+    hints::NEWER_DRIVER,
+    hints::SEE_DEVICES,
 ];

@@ -275,6 +275,58 @@ words! {
     NoSysfs = "no-sysfs",
 
     // The volume layer.
+    /// A file system and a device that the fastpath can use.
+    Ok = "ok",
+    /// hipFile takes the fastpath on files of other file systems only.
+    Filesystem = "filesystem",
+    /// The journal mode of the ext4 is not `ordered`.
+    JournalMode = "journal-mode",
+    /// Direct I/O is not done on the file.
+    NoDirectIo = "no-direct-io",
+    /// The device is no NVMe drive.
+    NotNvme = "not-nvme",
+    /// The device is the head of a multipath NVMe namespace.
+    NvmeMultipath = "nvme-multipath",
+    /// The drive is reached over TCP.
+    NvmeTcp = "nvme-tcp",
+    /// The drive is reached over RDMA.
+    NvmeRdma = "nvme-rdma",
+    /// The drive is reached over another fabric.
+    NvmeFabrics = "nvme-fabrics",
+    /// Linux software RAID.
+    Md = "md",
+    /// A logical volume.
+    Lvm = "lvm",
+    /// A logical volume, part of which is on something else than a local NVMe drive.
+    LvmMemberNotNvme = "lvm-member-not-nvme",
+    /// An encrypted device.
+    DmCrypt = "dm-crypt",
+    /// A multipath device of device-mapper.
+    DmMultipath = "dm-multipath",
+    /// Another device-mapper device.
+    Dm = "dm",
+    /// A file as a disk.
+    Loop = "loop",
+    /// Compressed memory as a disk.
+    Zram = "zram",
+    /// A disk with a cache in front.
+    Bcache = "bcache",
+    /// A virtual machine's disk.
+    Virtio = "virtio",
+    /// A SCSI, SATA, SAS or USB disk.
+    Scsi = "scsi",
+    /// Files on another machine.
+    Network = "network",
+    /// NFS over RDMA.
+    NfsRdma = "nfs-rdma",
+    /// Layers over other file systems.
+    Overlay = "overlay",
+    /// Neither a regular file nor a block device.
+    FileType = "file-type",
+    /// Something that decides could not be read.
+    VolumeUnreadable = "volume-unreadable",
+    /// No mounted file system could be the one.
+    NoVolume = "no-volume",
 }
 
 /// The ids of findings, apart from advisories' own.
@@ -340,6 +392,23 @@ pub mod finding {
     pub const PATH_OMITTED: &str = "path-devices-omitted";
     /// The GPU's memory may lie above what the kernel can map.
     pub const PATH_KASLR: &str = "path-kaslr";
+
+    /// A volume will do.
+    pub const VOLUME_READY: &str = "volume-ready";
+    /// Volumes have a file system that hipFile takes no fastpath on.
+    pub const VOLUME_FILESYSTEM: &str = "volume-filesystem";
+    /// Volumes have an ext4 whose journal mode is not `ordered`.
+    pub const VOLUME_JOURNAL_MODE: &str = "volume-journal-mode";
+    /// Volumes are on a device that the fastpath cannot use.
+    pub const VOLUME_DEVICE: &str = "volume-device";
+    /// Volumes are on another machine.
+    pub const VOLUME_NETWORK: &str = "volume-network";
+    /// Something about volumes could not be read.
+    pub const VOLUME_UNREADABLE: &str = "volume-unreadable-evidence";
+    /// There is no volume.
+    pub const VOLUME_NONE: &str = "volume-none";
+    /// Something was assumed.
+    pub const VOLUME_ASSUMED: &str = "volume-assumed";
 }
 
 /// Every id of [`finding`].
@@ -374,4 +443,12 @@ pub const FINDINGS: &[&str] = &[
     finding::PATH_NO_SYSFS,
     finding::PATH_OMITTED,
     finding::PATH_KASLR,
+    finding::VOLUME_READY,
+    finding::VOLUME_FILESYSTEM,
+    finding::VOLUME_JOURNAL_MODE,
+    finding::VOLUME_DEVICE,
+    finding::VOLUME_NETWORK,
+    finding::VOLUME_UNREADABLE,
+    finding::VOLUME_NONE,
+    finding::VOLUME_ASSUMED,
 ];
