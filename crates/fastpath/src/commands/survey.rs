@@ -1,6 +1,6 @@
 //! `fastpath survey`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::io::IsTerminal as _;
 use std::path::Path;
@@ -56,17 +56,16 @@ fn select<'a>(args: &SurveyArgs, knowledge: &'a Knowledge) -> anyhow::Result<Vec
     if args.targets.is_empty() {
         targets.extend(knowledge.targets());
     }
+    let flavours: BTreeSet<&str> =
+        knowledge.targets().map(|target| target.flavour.as_str()).collect();
+    let known = |flavour: &&String| flavours.contains(flavour.as_str());
+    if let Some(unknown) = args.flavour.iter().find(|flavour| !known(flavour)) {
+        let flavours: Vec<&str> = flavours.into_iter().collect();
+        bail!("there is no flavour `{unknown}`; there are {}", flavours.join(", "));
+    }
     targets.retain(fits);
     if targets.is_empty() {
-        let mut flavours: Vec<&str> =
-            knowledge.targets().map(|target| target.flavour.as_str()).collect();
-        flavours.sort_unstable();
-        flavours.dedup();
-        bail!(
-            "no target has the flavour `{}`; there are {}",
-            args.flavour.join(","),
-            flavours.join(", ")
-        );
+        bail!("none of the targets named has the flavour `{}`", args.flavour.join(","));
     }
     Ok(targets)
 }

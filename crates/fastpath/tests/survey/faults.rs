@@ -9,7 +9,9 @@ use crate::common::repository::Making;
 use crate::server::{Fault, Server};
 use crate::world::{Answer, Machine, World, at_once, config};
 
-const TOOLS: [&str; 5] = ["gpg", "dpkg-deb", "apt-ftparchive", "rpmbuild", "createrepo_c"];
+const TOOLS: [&str; 7] =
+    ["gpg", "dpkg-deb", "apt-ftparchive", "rpmbuild", "createrepo_c", "tar", "zstd"];
+const TARGETS: [&str; 3] = ["test-deb", "test-rpm", "test-pacman"];
 
 const INRELEASE: &str = "debian/dists/test/InRelease";
 const DETACHED: &str = "debian/dists/test/Release.gpg";
@@ -17,6 +19,9 @@ const REPOMD: &str = "rpm/repodata/repomd.xml";
 const SIGNATURE: &str = "rpm/repodata/repomd.xml.asc";
 const DEB: &str = "debian/pool/test/linux-image-6.1.0-9-amd64_6.1.9-1_amd64.deb";
 const RPM: &str = "rpm/kernel-core-5.14.0-570.58.1.el9_6.x86_64.rpm";
+
+const DATABASE: &str = "arch/core/os/x86_64/core.db";
+const ARCH: &str = "arch/core/os/x86_64/linux-headers-7.1.3.arch1-2-x86_64.pkg.tar.zst";
 
 /// One thing that is wrong.
 struct Case {
@@ -58,12 +63,12 @@ impl Case {
         Self { more, ..self }
     }
 
-    /// The target the case is about, and the other one.
-    fn targets(&self) -> (&'static str, &'static str) {
-        if self.faults[0].0.starts_with("debian/") {
-            ("test-deb", "test-rpm")
-        } else {
-            ("test-rpm", "test-deb")
+    /// The target the case is about.
+    fn target(&self) -> &'static str {
+        match self.faults[0].0.split('/').next() {
+            Some("debian") => "test-deb",
+            Some("rpm") => "test-rpm",
+            _ => "test-pacman",
         }
     }
 }
@@ -95,13 +100,15 @@ fn world() -> Option<World> {
     let world = World::new(&TOOLS)?;
     world.debian_kernel("6.1.0-9-amd64", "6.1.9-1", true);
     world.rpm_kernel("5.14.0", "570.58.1.el9_6", true);
+    world.arch_kernel("7.1.3.arch1-2", "7.1.3-arch1-2", true);
     Some(world)
 }
 
 fn survey(machine: &Machine<'_>, server: &Server, more: &[&str]) -> Answer {
-    let (debian, rpm) = (server.url("debian"), server.url("rpm"));
-    let mirrors = [("test-deb", debian.as_str()), ("test-rpm", rpm.as_str())];
-    machine.survey(&mirrors, &[more, &["test-deb", "test-rpm"]].concat())
+    let bases = ["debian", "rpm", "arch/core/os/x86_64"].map(|path| server.url(path));
+    let mirrors: Vec<(&str, &str)> =
+        TARGETS.into_iter().zip(bases.iter().map(String::as_str)).collect();
+    machine.survey(&mirrors, &[more, &TARGETS].concat())
 }
 
 fn judge(world: &World, case: &Case) -> Vec<String> {
@@ -123,17 +130,20 @@ fn judge(world: &World, case: &Case) -> Vec<String> {
     }
     let answer = survey(&machine, &server, case.more);
     let rows = answer.rows();
-    let row =
-        |name: &str| rows.iter().find(|row| row["target"] == name).cloned().unwrap_or_default();
-    let (bad, good) = case.targets();
-    let (bad_row, good_row) = (row(bad), row(good));
+    let bad = case.target();
+    let (bad_rows, others): (Vec<&Value>, Vec<&Value>) =
+        rows.iter().partition(|row| row["target"] == bad);
+    let bad_row = bad_rows.first().copied().cloned().unwrap_or_default();
 
     let errors = constant(&answer, &server);
     let expected: Vec<String> = case.error.iter().map(|error| format!("{bad}: {error}")).collect();
     expect(errors == expected, &format!("expected {expected:?}, found {errors:?}"));
     expect(answer.stderr.lines().count() == errors.len() + 1, &answer.stderr);
     expect(answer.code == if case.error.is_some() { 2 } else { 0 }, &answer.code);
-    expect(good_row["value"] == "y" && good_row["error"].is_null(), &good_row);
+    expect(others.len() == TARGETS.len() - 1, &answer.stdout);
+    for row in others {
+        expect(row["value"] == "y" && row["error"].is_null(), row);
+    }
     if case.error.is_some() {
         let error = answer.errors().first().map(|error| Value::from(*error));
         expect(bad_row["value"].is_null() && bad_row["verdict"] == "unknown", &bad_row);
@@ -144,14 +154,15 @@ fn judge(world: &World, case: &Case) -> Vec<String> {
     // What was there is there, and what is new follows.
     let data = fs::read_to_string(machine.data()).unwrap_or_default();
     let added = data.strip_prefix(before).map(str::lines).map(Iterator::count);
-    expect(added == Some(2), &data);
+    expect(added == Some(TARGETS.len()), &data);
 
-    if let Some(path) =
-        [DEB, RPM].into_iter().find(|path| case.inspected && case.faults[0].0 == *path)
-    {
+    if case.inspected {
         server.heal();
-        server.fault(path, case.faults[0].1.clone());
-        let answer = Answer::of(machine.start(&["inspect", &server.url(path)]));
+        for (path, fault) in &case.faults {
+            server.fault(path, fault.clone());
+        }
+        let url = server.url(&case.faults[0].0);
+        let answer = Answer::of(machine.start(&["inspect", &url]));
         let errors = constant(&answer, &server);
         let expected: Vec<&String> = case.error.iter().collect();
         expect(
@@ -194,6 +205,9 @@ fn servers_in_trouble() {
             .fails_there("offset 0: expected content, found status 500 (tried 4 times)"),
         Case::new("redirects, index", INRELEASE, Fault::Redirect("InRelease".to_owned()))
             .fails_there("more than 10 redirects"),
+        Case::new("404, database", DATABASE, status(404))
+            .fails_there("offset 0: expected content, found status 404"),
+        Case::new("cut once, database", DATABASE, Fault::CutTimes(100, 1)),
         Case::new("cut once, index", INRELEASE, Fault::CutTimes(100, 1)),
         Case::new("cut once, rpm index", REPOMD, Fault::CutTimes(100, 1)),
         Case::new("ranges ignored and cut, index", INRELEASE, Fault::IgnoreRange)
@@ -203,7 +217,7 @@ fn servers_in_trouble() {
         Case::new("cut for ever, rpm index", REPOMD, Fault::CutAt(100))
             .fails_there(&cut(&world, REPOMD, 100)),
     ];
-    for path in [DEB, RPM] {
+    for path in [DEB, RPM, ARCH] {
         let package = |name, fault| Case { inspected: true, ..Case::new(name, path, fault) };
         cases.extend([
             package("ranges ignored", Fault::IgnoreRange),
@@ -312,6 +326,12 @@ fn repositories_that_are_not_what_they_should_be() {
         Case::new("an index past its end", INRELEASE, Fault::Content(expired.clone())).fails_there(
             "the index is past its end: expected a date before Sun, 01 Nov 2026 00:00:00 UTC, found NOW",
         ),
+        Case::new("garbage database", DATABASE, Fault::Garbage).fails_there(
+            "damaged package database at offset 0: expected a tar archive, found none: failed to read entire block",
+        ),
+        Case::new("garbage Arch package", ARCH, Fault::Garbage).fails_there(
+            "linux-headers-7.1.3.arch1-2-x86_64.pkg.tar.zst: the content cannot be read: neither a kernel nor a known container",
+        ),
         Case::new("garbage deb", DEB, Fault::Garbage).fails_there(
             "linux-image-6.1.0-9-amd64_6.1.9-1_amd64.deb: the content cannot be read: neither a kernel nor a known container",
         ),
@@ -324,7 +344,7 @@ fn repositories_that_are_not_what_they_should_be() {
             .with(&["--verify"])
             .fails_there(&other_than(DEB, &not(&read(DEB)))),
     ];
-    for path in [DEB, RPM] {
+    for path in [DEB, RPM, ARCH] {
         let bytes = read(path);
         let size = bytes.len();
         let says = |found: usize| format!("{found} bytes, the index says {size}");
@@ -349,8 +369,9 @@ fn repositories_that_are_not_what_they_should_be() {
     server.fault(INRELEASE, Fault::Content(expired));
     let rows = survey(&machine, &server, &["--allow-stale"]).rows();
     let found: Vec<_> = rows.iter().map(|row| (&row["value"], &row["trust"])).collect();
-    let (y, stale, partial) = (Value::from("y"), Value::from("stale"), Value::from("partial"));
-    assert_eq!(found, [(&y, &stale), (&y, &partial)]);
+    let words = ["y", "stale", "partial", "unsigned"].map(Value::from);
+    let [y, stale, partial, unsigned] = &words;
+    assert_eq!(found, [(y, stale), (y, partial), (y, unsigned)]);
 }
 
 /// `inspect` named its input as it was typed, user name and password included.

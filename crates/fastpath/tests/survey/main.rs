@@ -9,4 +9,6 @@ mod server;
 mod faults;
 mod matrix;
 mod rows;
+mod runs;
+mod signed;
 mod world;

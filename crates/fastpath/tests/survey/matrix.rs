@@ -8,7 +8,6 @@ use fastpath_knowledge::{Knowledge, RepositoryFamily, Signed, Target};
 use fastpath_survey::trust::{Digest, DigestKind};
 use serde_json::Value;
 
-use crate::common::pacman::{database, desc, tar};
 use crate::common::repository::{Deb, Making};
 use crate::common::rpm::{Spec, rpmbuild};
 use crate::world::{World, at_once, config};
@@ -229,28 +228,10 @@ fn build(world: &World, targets: &[Target]) {
             }
         }));
     }
-    jobs.push(Box::new(|| arch(&world.folder("arch/core/os/x86_64"))));
+    jobs.push(Box::new(|| {
+        world.arch_kernel(ARCH.0, ARCH.1, true);
+    }));
     at_once(jobs, |job| job());
-}
-
-/// The headers hold the configuration and are smaller than the kernel.
-fn arch(folder: &Path) {
-    let (version, release) = ARCH;
-    fs::create_dir_all(folder).expect("a folder");
-    let mut descs = Vec::new();
-    for (name, path, content) in [
-        ("linux", "vmlinuz", crate::common::noise(9000)),
-        ("linux-headers", "build/.config", config("7.1.3-arch1", true).into_bytes()),
-    ] {
-        let work = tempfile::tempdir().expect("a folder");
-        let inside = work.path().join(format!("usr/lib/modules/{release}")).join(path);
-        fs::create_dir_all(inside.parent().expect("a parent")).expect("a folder");
-        fs::write(inside, content).expect("written");
-        let file = folder.join(format!("{name}-{version}-x86_64.pkg.tar.zst"));
-        tar(work.path(), &file, "zstd");
-        descs.push(desc(name, version, &fs::read(file).expect("the package"), ""));
-    }
-    database(&folder.join("core.db"), &descs, "gzip");
 }
 
 /// What must be found: package, kernel, whether it has the option, trust.

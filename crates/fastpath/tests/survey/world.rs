@@ -10,9 +10,10 @@ use std::sync::Mutex;
 use fastpath_knowledge::Knowledge;
 use serde_json::Value;
 
-use crate::common::have_all;
+use crate::common::pacman::{database, desc, tar};
 use crate::common::repository::{Deb, Repository};
 use crate::common::rpm::{Spec, createrepo, rpmbuild};
+use crate::common::{have_all, noise};
 use crate::server::Server;
 
 /// A configuration with or without the option.
@@ -22,7 +23,7 @@ pub(crate) fn config(version: &str, yes: bool) -> String {
     format!("{header}\nCONFIG_PCI=y\n{option}\nCONFIG_MAGIC_SYSRQ=y\n")
 }
 
-/// Two targets beside the catalogue's, for what is not about any one distribution.
+/// Targets beside the catalogue's, for what is not about any one distribution.
 const TARGETS: &str = r#"
 [[target]]
 name = "test-deb"
@@ -59,6 +60,40 @@ package = "kernel-core"
 follow = "rpm-highest"
 signed = "index"
 keys = "rocky"
+
+[[target]]
+name = "test-signed"
+id = "test-signed"
+os_id = "test"
+os_version = "1"
+distribution = "Test"
+version = "1"
+flavour = "default"
+[target.source]
+family = "rpm"
+arch = "x86_64"
+repositories = []
+package = "kernel-core"
+follow = "rpm-highest"
+signed = "package"
+keys = "rocky"
+
+[[target]]
+name = "test-pacman"
+id = "test-pacman"
+os_id = "test"
+os_version = "1"
+distribution = "Test"
+version = "1"
+flavour = "default"
+[target.source]
+family = "pacman"
+arch = "x86_64"
+repositories = []
+package = "linux"
+follow = "pacman"
+signed = "package"
+keys = "rocky"
 "#;
 
 /// Everything that is made once: repositories, the key that signs them and may sign for every distribution.
@@ -68,7 +103,7 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// An empty one with two targets of its own, unless a tool is missing.
+    /// An empty one with targets of its own, unless a tool is missing.
     pub(crate) fn new(tools: &[&str]) -> Option<Self> {
         Self::with(tools, TARGETS)
     }
@@ -122,8 +157,46 @@ impl World {
         );
     }
 
+    /// What `test-pacman` reads: the headers hold the configuration and are smaller than the kernel. Gives their package.
+    pub(crate) fn arch_kernel(&self, version: &str, release: &str, yes: bool) -> PathBuf {
+        let folder = self.folder("arch/core/os/x86_64");
+        fs::create_dir_all(&folder).expect("a folder");
+        let file = |name: &str| folder.join(format!("{name}-{version}-x86_64.pkg.tar.zst"));
+        let mut descs = Vec::new();
+        for (name, path, content) in [
+            ("linux", "vmlinuz", noise(90_000)),
+            ("linux-headers", "build/.config", config("7.1.3-arch1", yes).into_bytes()),
+        ] {
+            let work = tempfile::tempdir().expect("a folder");
+            let modules = work.path().join(format!("usr/lib/modules/{release}"));
+            fs::create_dir_all(modules.join("build")).expect("a folder");
+            fs::write(modules.join("build/noise"), noise(100_000)).expect("written");
+            fs::write(modules.join(path), content).expect("written");
+            tar(work.path(), &file(name), "zstd");
+            let signature = format!("{}.sig", file(name).display());
+            let signed = file(name).display().to_string();
+            let key = self.repository.key.as_str();
+            self.repository.gpg.run(&["-u", key, "--detach-sign", "--output", &signature, &signed]);
+            descs.push(desc(name, version, &fs::read(file(name)).expect("the package"), ""));
+        }
+        database(&folder.join("core.db"), &descs, "gzip");
+        file("linux-headers")
+    }
+
     /// What `test-rpm` reads.
     pub(crate) fn rpm_kernel(&self, version: &str, release: &str, yes: bool) {
+        self.rpm_package("rpm", version, release, yes);
+        self.rpm_index("rpm");
+    }
+
+    /// Builds the package of a kernel into an rpm repository; gives its path.
+    pub(crate) fn rpm_package(
+        &self,
+        name: &str,
+        version: &str,
+        release: &str,
+        yes: bool,
+    ) -> PathBuf {
         let member = format!("/lib/modules/{version}-{release}.x86_64/config");
         let config = config(version, yes);
         let spec = Spec {
@@ -137,8 +210,7 @@ impl World {
             config: &config,
             noise: 300_000,
         };
-        rpmbuild(&self.folder("rpm"), &spec);
-        self.rpm_index("rpm");
+        rpmbuild(&self.folder(name), &spec)
     }
 
     /// Indexes an rpm repository anew, and signs that.
@@ -224,12 +296,15 @@ impl Machine<'_> {
         Answer::of(self.start(&[arguments, &["--data", &data]].concat()))
     }
 
-    /// Surveys targets of these mirrors, as JSON; other arguments as they are.
+    /// Surveys targets of these mirrors, as JSON if nothing else is said; other arguments as they are.
     pub(crate) fn survey(&self, mirrors: &[(&str, &str)], more: &[&str]) -> Answer {
         let keyring = self.world.repository.key_file().display().to_string();
         let mirrors: Vec<String> =
             mirrors.iter().map(|(id, base)| format!("--mirror={id}={base}")).collect();
-        let mut arguments = vec!["survey", "--format", "json", "--keyring", &keyring];
+        let mut arguments = vec!["survey", "--keyring", &keyring];
+        if !more.contains(&"--format") {
+            arguments.extend(["--format", "json"]);
+        }
         arguments.extend(mirrors.iter().map(String::as_str));
         arguments.extend(more);
         self.fastpath(&arguments)

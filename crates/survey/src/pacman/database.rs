@@ -71,7 +71,10 @@ pub(super) fn read(source: impl Read, names: &[&str]) -> Result<Vec<Desc>, Damag
     // Raw: long names and extended headers are not resolved, which would hold them in memory. No `desc` needs them.
     let entries = archive.entries().map_err(|error| failed(0, error))?.raw(true);
     for entry in entries {
-        let mut entry = entry.map_err(|error| failed(offset, error))?;
+        let mut entry = entry.map_err(|error| match count {
+            0 => Damaged { offset, detail: format!("expected a tar archive, found none: {error}") },
+            _ => failed(offset, error),
+        })?;
         offset = entry.raw_header_position();
         count += 1;
         if count > MAX_MEMBERS {
