@@ -30,6 +30,7 @@ errors! {
     INVALID_VALUE = 1, c"hipErrorInvalidValue", c"invalid argument";
     OUT_OF_MEMORY = 2, c"hipErrorOutOfMemory", c"out of memory";
     NOT_INITIALIZED = 3, c"hipErrorNotInitialized", c"initialization error";
+    DEINITIALIZED = 4, c"hipErrorDeinitialized", c"driver shutting down";
     INVALID_DEVICE_POINTER = 17, c"hipErrorInvalidDevicePointer", c"invalid device pointer";
     INVALID_MEMCPY_DIRECTION = 21, c"hipErrorInvalidMemcpyDirection", c"invalid copy direction for memcpy";
     NO_DEVICE = 100, c"hipErrorNoDevice", c"no ROCm-capable device is detected";

@@ -118,11 +118,9 @@ impl Stream {
             state.submitted += 1;
             state.submitted
         };
-        for point in after {
-            point.wait();
-        }
-        self.wait(ticket - 1);
-        if !self.device.is_lost() {
+        wait_all(after)?;
+        self.wait(ticket - 1)?;
+        if self.device.alive().is_ok() {
             work();
         }
         self.complete(ticket, None);
@@ -136,11 +134,14 @@ impl Stream {
         self.changed.notify_all();
     }
 
-    fn wait(&self, ticket: u64) {
+    /// Waits for a ticket; `DEINITIALIZED` if the process ends before.
+    fn wait(&self, ticket: u64) -> Result {
         let mut state = lock(&self.state);
-        while state.completed < ticket && !ENDING.load(Ordering::Acquire) {
+        while state.completed < ticket {
+            going_on()?;
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
+        Ok(())
     }
 
     /// What a worker thread does, until the stream is destroyed or the process ends.
@@ -148,11 +149,12 @@ impl Stream {
         block_signals();
         while let Some(work) = self.next() {
             CURRENT.set(Some((self.id, work.ticket)));
-            for point in &work.after {
-                point.wait();
-            }
-            let failed = self.run(work.task).err();
+            let failed = wait_all(&work.after).and_then(|()| self.run(work.task)).err();
             CURRENT.set(None);
+            if failed == Some(Error::DEINITIALIZED) {
+                // Not done before the process ended: nobody may believe that it was.
+                break;
+            }
             self.complete(work.ticket, failed);
         }
         lock(&self.state).worker = false;
@@ -162,7 +164,7 @@ impl Stream {
     fn next(&self) -> Option<Work> {
         let mut state = lock(&self.state);
         loop {
-            if ENDING.load(Ordering::Acquire) || (state.closing && state.queue.is_empty()) {
+            if going_on().is_err() || (state.closing && state.queue.is_empty()) {
                 return None;
             }
             let turn = state.completed + 1;
@@ -178,9 +180,7 @@ impl Stream {
             mark.reached();
             return Ok(());
         }
-        if ENDING.load(Ordering::Acquire) {
-            return Ok(());
-        }
+        going_on()?;
         self.device.alive()?;
         match task {
             Task::Run(work) => work(),
@@ -199,9 +199,7 @@ impl Stream {
     fn until(&self, holds: &dyn Fn() -> bool) -> Result {
         let mut tries = 0_u32;
         while !holds() {
-            if ENDING.load(Ordering::Acquire) {
-                break;
-            }
+            going_on()?;
             self.device.alive()?;
             tries = tries.saturating_add(1);
             if tries < 1000 {
@@ -220,10 +218,7 @@ impl Stream {
         state.closing = true;
         self.changed.notify_all();
         // In a function of its own the stream cannot wait for itself; the worker ends when that has returned.
-        while !own
-            && (state.worker || state.completed < state.submitted)
-            && !ENDING.load(Ordering::Acquire)
-        {
+        while !own && (state.worker || state.completed < state.submitted) && going_on().is_ok() {
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
     }
@@ -247,8 +242,8 @@ impl Stream {
 }
 
 impl Point {
-    pub(crate) fn wait(&self) {
-        self.stream.wait(self.ticket);
+    fn wait(&self) -> Result {
+        self.stream.wait(self.ticket)
     }
 
     pub(crate) fn is_reached(&self) -> bool {
@@ -259,10 +254,16 @@ impl Point {
 /// Waits until every point is reached.
 pub(crate) fn wait_for(points: &[Point]) -> Result {
     check_own(points.iter().map(|point| point.stream.id))?;
-    for point in points {
-        point.wait();
-    }
-    Ok(())
+    wait_all(points)
+}
+
+fn wait_all(points: &[Point]) -> Result {
+    points.iter().try_for_each(Point::wait)
+}
+
+/// Whether the process is not ending.
+fn going_on() -> Result {
+    if ENDING.load(Ordering::Acquire) { Err(Error::DEINITIALIZED) } else { Ok(()) }
 }
 
 /// Waits until every point is reached, and says what failed.

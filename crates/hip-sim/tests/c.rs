@@ -4,7 +4,8 @@
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 /// Compilers by the names they may have.
 const COMPILERS: [&[&str]; 2] = [&["gcc"], &["clang", "clang-19", "clang-14"]];
@@ -124,5 +125,96 @@ fn direct_storage() {
             let output = program.command(&[]).arg(&file).arg(direct).output().expect("it starts");
             assert_passes(&format!("{compiler}, O_DIRECT {direct}"), &output);
         }
+    }
+}
+
+/// Runs a program in a time that only a hang would take.
+fn run_soon(what: &str, command: &mut Command, within: Duration) -> Output {
+    use std::io::Read as _;
+    let mut child = command.stderr(Stdio::piped()).spawn().expect("it starts");
+    let begin = Instant::now();
+    let status = loop {
+        if let Some(status) = child.try_wait().expect("it is a child") {
+            break status;
+        }
+        if begin.elapsed() > within {
+            child.kill().expect("it is a child");
+            panic!("{what}: still running after {within:?}");
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    };
+    let mut stderr = Vec::new();
+    child.stderr.take().expect("piped").read_to_end(&mut stderr).expect("readable");
+    Output { status, stdout: Vec::new(), stderr }
+}
+
+#[test]
+fn streams() {
+    for compiler in compilers() {
+        let program = Program::build(compiler, "streams.c", &["-std=gnu11"]);
+        let output = run_soon(compiler, &mut program.command(&[]), Duration::from_secs(60));
+        assert_passes(compiler, &output);
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        let line =
+            "hip-sim: a host function waits for the stream that runs it; a GPU would hang here\n";
+        assert_eq!(stderr, line.repeat(3), "{compiler}");
+    }
+}
+
+#[test]
+fn the_process_ends_whatever_is_under_way() {
+    let program = Program::build(compilers()[0], "exit.c", &["-std=gnu11", "-D_GNU_SOURCE"]);
+    for way in ["wait-value", "host-function", "stuck", "queued", "fork-before", "fork-after"] {
+        let mut command = program.command(&[]);
+        let output = run_soon(way, command.arg(way), Duration::from_secs(30));
+        assert_passes(way, &output);
+    }
+}
+
+#[test]
+fn copies_take_their_time_asleep() {
+    let program = Program::build(compilers()[0], "pace.c", &["-std=gnu11", "-D_GNU_SOURCE"]);
+    let mut command = program.command(&[]);
+    command.envs([("HIPSIM_COPY_GBPS", "1"), ("HIPSIM_COPY_LATENCY_US", "2000")]);
+    assert_passes("pace", &command.output().expect("it starts"));
+}
+
+#[test]
+fn headers_in_c_and_cpp() {
+    for compiler in compilers() {
+        for arguments in [["-x", "c", "-std=c11"], ["-x", "c++", "-std=c++17"]] {
+            // Also C++ is compiled by the C compiler's driver: no C++ library is used.
+            let program = Program::build(compiler, "header.c", &arguments);
+            assert_passes(
+                &format!("{compiler} {arguments:?}"),
+                &program.command(&[]).output().expect("it starts"),
+            );
+        }
+    }
+}
+
+#[test]
+fn valgrind_finds_nothing() {
+    if !is_there("valgrind") {
+        println!("skipped, because valgrind is not installed");
+        return;
+    }
+    let runner = [
+        "valgrind",
+        "--quiet",
+        "--error-exitcode=9",
+        "--leak-check=full",
+        "--errors-for-leak-kinds=definite",
+    ];
+    for (source, arguments) in [("streams.c", &[][..]), ("direct.c", &["0"][..])] {
+        let program = Program::build(compilers()[0], source, &["-std=gnu11"]);
+        let mut command = program.command(&runner);
+        // Valgrind keeps a record of every page that is mapped.
+        command.env("HIPSIM_VRAM_MIB", "16");
+        if !arguments.is_empty() {
+            command.arg(program.folder.path().join("file")).args(arguments);
+        }
+        let output = run_soon(source, &mut command, Duration::from_secs(300));
+        assert_passes(source, &output);
     }
 }

@@ -23,6 +23,7 @@ typedef enum hipError_t {
     hipErrorInvalidValue = 1,
     hipErrorOutOfMemory = 2,
     hipErrorNotInitialized = 3,
+    hipErrorDeinitialized = 4,
     hipErrorInvalidDevicePointer = 17,
     hipErrorInvalidMemcpyDirection = 21,
     hipErrorNoDevice = 100,
