@@ -152,7 +152,7 @@ fn run_soon(what: &str, command: &mut Command, within: Duration) -> Output {
 fn streams() {
     for compiler in compilers() {
         let program = Program::build(compiler, "streams.c", &["-std=gnu11"]);
-        let output = run_soon(compiler, &mut program.command(&[]), Duration::from_secs(60));
+        let output = run_soon(compiler, &mut program.command(&[]), Duration::from_mins(1));
         assert_passes(compiler, &output);
         let stderr = String::from_utf8_lossy(&output.stderr);
         let line =
@@ -214,7 +214,66 @@ fn valgrind_finds_nothing() {
         if !arguments.is_empty() {
             command.arg(program.folder.path().join("file")).args(arguments);
         }
-        let output = run_soon(source, &mut command, Duration::from_secs(300));
+        let output = run_soon(source, &mut command, Duration::from_mins(5));
         assert_passes(source, &output);
     }
+}
+
+#[test]
+fn it_says_what_it_is_and_what_it_cannot_understand() {
+    let program = Program::build(compilers()[0], "hello.c", &["-std=gnu11"]);
+    let run = |variables: &[(&str, &str)]| {
+        let mut command = program.command(&[]);
+        let output = command
+            .env_remove("HIPSIM_QUIET")
+            .envs(variables.iter().copied())
+            .output()
+            .expect("it starts");
+        assert_passes("hello", &output);
+        (
+            String::from_utf8_lossy(&output.stdout).into_owned(),
+            String::from_utf8_lossy(&output.stderr).into_owned(),
+        )
+    };
+    let sign = "hip-sim: this is a simulation of the HIP runtime, there is no GPU behind it (HIPSIM_QUIET=1 leaves this line out)\n";
+    assert_eq!(run(&[]), ("hipSuccess 1\n".to_owned(), sign.to_owned()));
+    assert_eq!(run(&[("HIPSIM_QUIET", "1")]), ("hipSuccess 1\n".to_owned(), String::new()));
+    assert_eq!(
+        run(&[("HIPSIM_DEVICES", "0")]),
+        ("hipErrorNoDevice 0\n".to_owned(), sign.to_owned())
+    );
+    let fault = [("HIPSIM_FAULT", "hipGetDeviceCount:1=error:999"), ("HIPSIM_QUIET", "1")];
+    assert_eq!(run(&fault), ("hipErrorUnknown -1\n".to_owned(), String::new()));
+    let wrong = [
+        (("HIPSIM_TYPO", "1"), "HIPSIM_TYPO: there is no such variable"),
+        (("HIPSIM_DEVICES", "two"), "HIPSIM_DEVICES: expected a number from 0 to 64, found `two`"),
+        (("HIPSIM_FAULT", "hipMaloc=lost"), "HIPSIM_FAULT: there is no function `hipMaloc`"),
+        (
+            ("HIPSIM_P2PMEM", "/nowhere/allocate"),
+            "device 0: /nowhere/allocate: No such file or directory (os error 2)",
+        ),
+    ];
+    for (variable, line) in wrong {
+        let (stdout, stderr) = run(&[variable, ("HIPSIM_QUIET", "1")]);
+        let code = if variable.0 == "HIPSIM_P2PMEM" {
+            "hipErrorOutOfMemory"
+        } else {
+            "hipErrorNotInitialized"
+        };
+        assert_eq!(stdout, format!("{code} -1\n"));
+        assert_eq!(stderr, format!("hip-sim: {line}\n"));
+    }
+}
+
+/// The kernel's file for PCI peer-to-peer memory gives new memory to each mapping; a plain file, the same: enough for one.
+#[test]
+fn device_memory_is_where_p2pmem_says() {
+    let program = Program::build(compilers()[0], "p2pmem.c", &["-std=gnu11"]);
+    let allocate = program.folder.path().join("allocate");
+    std::fs::write(&allocate, [0; 8192]).expect("written");
+    std::fs::write(program.folder.path().join("size"), "8192\n").expect("written");
+    let output = program.command(&[]).env("HIPSIM_P2PMEM", &allocate).output().expect("it starts");
+    assert_passes("p2pmem", &output);
+    let found = std::fs::read(&allocate).expect("readable");
+    assert_eq!(&found[..14], b"\0peer to peer\0");
 }
