@@ -6,11 +6,12 @@
 
 #![allow(clippy::print_stdout, reason = "a benchmark reports to a terminal")]
 
-use std::path::Path;
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+mod common;
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_fastpath");
+use std::path::Path;
+use std::process::Stdio;
+
+use common::{PROGRAM, command, turns, word};
 
 /// The running kernel's configuration; not every kernel has it.
 const CONFIG: &str = "/proc/config.gz";
@@ -29,48 +30,9 @@ const MEMORY_RUNS: usize = 20;
 const MOST_TIMES: f64 = 1.5;
 const MOST_KIB: u64 = 10 << 10;
 
-fn command(words: &[&str]) -> Command {
-    let mut command = Command::new(words[0]);
-    command.args(&words[1..]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    command
-}
-
-/// How long one run takes, from starting the process until it is gone.
-fn time(words: &[&str]) -> Result<Duration, String> {
-    let start = Instant::now();
-    let status = command(words).status().map_err(|error| format!("{}: {error}", words[0]))?;
-    let elapsed = start.elapsed();
-    // Every answer is fine, a crash is not.
-    match status.code() {
-        Some(0..=2) => Ok(elapsed),
-        _ => Err(format!("{} ended with {status}", words[0])),
-    }
-}
-
-/// The value at `part` of the way through, in milliseconds.
-fn at(sorted: &[Duration], part: usize, of: usize) -> f64 {
-    sorted[(sorted.len() - 1) * part / of].as_secs_f64() * 1e3
-}
-
-fn word(is_within: bool) -> &'static str {
-    if is_within { "within" } else { "NOT within" }
-}
-
 fn durations(check: &[&str], zgrep: &[&str]) -> Result<(), String> {
-    let mut times = [Vec::with_capacity(RUNS), Vec::with_capacity(RUNS)];
-    for run in 0..WARM_UP + RUNS {
-        let pair = [time(check)?, time(zgrep)?];
-        if run >= WARM_UP {
-            times[0].push(pair[0]);
-            times[1].push(pair[1]);
-        }
-    }
-    for (name, times) in ["fastpath", "zgrep"].iter().zip(&mut times) {
-        times.sort_unstable();
-        let (low, median, high) = (at(times, 1, 10), at(times, 1, 2), at(times, 9, 10));
-        println!("{name}: median {median:.2} ms of {RUNS} runs, 80 % in {low:.2} to {high:.2} ms");
-    }
-    let ratio = at(&times[0], 1, 2) / at(&times[1], 1, 2);
+    let [fastpath, zgrep] = turns(&[("fastpath", check), ("zgrep", zgrep)], WARM_UP, RUNS)?;
+    let ratio = fastpath / zgrep;
     println!("time: {ratio:.2} times zgrep's, {} {MOST_TIMES}", word(ratio <= MOST_TIMES));
     Ok(())
 }
