@@ -9,7 +9,7 @@ use crate::config::Ais;
 use crate::error::{Error, Result};
 use crate::fault::{self, Action};
 use crate::memory::{Kind, PAGE, Place};
-use crate::runtime::Runtime;
+use crate::runtime::{Device, Runtime};
 
 /// The most that one call moves: what one read or write of Linux does.
 const MOST: u64 = 0x7fff_f000;
@@ -71,7 +71,7 @@ pub(crate) fn transfer(runtime: &Runtime, request: Request) -> Answer {
         return (Some((handle, status)), Err(Error::UNKNOWN));
     }
     let (copied, result) = match runtime.devices.get(region.device) {
-        Some(device) if !device.is_lost() => serve(ais, request, size, &place, action),
+        Some(device) if !device.is_lost() => serve(device, ais, request, size, &place, action),
         _ => (0, Err(libc::ENODEV)),
     };
     match result {
@@ -85,6 +85,7 @@ pub(crate) fn transfer(runtime: &Runtime, request: Request) -> Answer {
 
 /// The driver's part: bytes moved, and its errno.
 fn serve(
+    device: &Device,
     ais: Ais,
     request: Request,
     size: u64,
@@ -98,8 +99,11 @@ fn serve(
         Some(Action::Errno(_, bytes) | Action::Short(bytes)) => size.min(bytes),
         _ => size,
     };
-    let (copied, result) =
-        if limit == 0 && size > 0 { (0, Ok(())) } else { go_on(request, limit, place) };
+    let (copied, result) = if limit == 0 && size > 0 {
+        (0, Ok(()))
+    } else {
+        device.direct(request.direction, limit, || go_on(request, limit, place))
+    };
     let result = result.and_then(|()| match action {
         Some(Action::Errno(errno, _)) => Err(errno),
         Some(Action::Short(_)) => Ok(()),

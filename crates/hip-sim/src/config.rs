@@ -53,6 +53,7 @@ pub(crate) struct Config {
     pub(crate) pci: Vec<Address>,
     pub(crate) ais: Ais,
     pub(crate) copies: Pace,
+    pub(crate) direct: Pace,
     pub(crate) wait_value: bool,
     faults: Vec<Fault>,
 }
@@ -113,9 +114,13 @@ fn read(mut given: BTreeMap<String, String>) -> std::result::Result<Config, Stri
     };
     let ais = Ais::parse(&take("HIPSIM_AIS").unwrap_or_else(|| "new".to_owned()))
         .map_err(|why| format!("HIPSIM_AIS: {why}"))?;
-    let gbps = number("HIPSIM_COPY_GBPS", take("HIPSIM_COPY_GBPS"), 0.0_f64, &1e6)?;
-    let latency =
-        number("HIPSIM_COPY_LATENCY_US", take("HIPSIM_COPY_LATENCY_US"), 0_u64, &60_000_000)?;
+    let mut pace = |gbps: &str, latency: &str| {
+        let latency_us = number(latency, take(latency), 0_u64, &60_000_000)?;
+        let gigabytes_per_second = number(gbps, take(gbps), 0.0_f64, &1e6)?;
+        Ok::<_, String>(Pace { gigabytes_per_second, latency: Duration::from_micros(latency_us) })
+    };
+    let copies = pace("HIPSIM_COPY_GBPS", "HIPSIM_COPY_LATENCY_US")?;
+    let direct = pace("HIPSIM_AIS_GBPS", "HIPSIM_AIS_LATENCY_US")?;
     let wait_value = flag("HIPSIM_WAIT_VALUE", take("HIPSIM_WAIT_VALUE").as_deref(), true)?;
     let faults = fault::parse(&take("HIPSIM_FAULT").unwrap_or_default())
         .map_err(|why| format!("HIPSIM_FAULT: {why}"))?;
@@ -123,8 +128,19 @@ fn read(mut given: BTreeMap<String, String>) -> std::result::Result<Config, Stri
         return Err(format!("{name}: there is no such variable"));
     }
     let ais = if version < AIS_VERSION { Ais::Absent } else { ais };
-    let copies = Pace { gigabytes_per_second: gbps, latency: Duration::from_micros(latency) };
-    Ok(Config { quiet, version, devices, vram, p2pmem, pci, ais, copies, wait_value, faults })
+    Ok(Config {
+        quiet,
+        version,
+        devices,
+        vram,
+        p2pmem,
+        pci,
+        ais,
+        copies,
+        direct,
+        wait_value,
+        faults,
+    })
 }
 
 fn flag(name: &str, value: Option<&str>, default: bool) -> std::result::Result<bool, String> {

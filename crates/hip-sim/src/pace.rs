@@ -23,7 +23,7 @@ impl Link {
     }
 
     /// Does `work` and returns when a transfer of that many bytes would have ended.
-    pub(crate) fn transfer(&self, pace: Pace, bytes: usize, work: impl FnOnce()) {
+    pub(crate) fn transfer<R>(&self, pace: Pace, bytes: u64, work: impl FnOnce() -> R) -> R {
         let begin = Instant::now();
         #[expect(clippy::cast_precision_loss, reason = "a duration")]
         let seconds = if pace.gigabytes_per_second > 0.0 {
@@ -40,10 +40,11 @@ impl Link {
             *free = last.unwrap_or(*free);
             last.and_then(|last| last.checked_add(pace.latency))
         };
-        work();
+        let result = work();
         if let Some(end) = end {
             sleep_until(end);
         }
+        result
     }
 }
 

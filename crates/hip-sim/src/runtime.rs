@@ -5,10 +5,11 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
+use crate::ais::Direction;
 use crate::config::{self, Ais, Config};
 use crate::error::{Error, Result};
 use crate::memory::{Arena, Place, Table};
-use crate::pace::{Link, Pace};
+use crate::pace::Link;
 use crate::stream::{self, Event, Order, Point, Stream};
 use crate::{lock, say};
 
@@ -18,9 +19,11 @@ pub(crate) struct Device {
     pub(crate) arena: Arc<Arena>,
     pub(crate) pci: config::Address,
     lost: AtomicBool,
-    /// To the device, from it, and on it.
+    /// Copies to the device, from it, and on it.
     links: [Link; 3],
-    pace: Pace,
+    /// Direct reads and writes.
+    direct: [Link; 2],
+    config: &'static Config,
 }
 
 impl Device {
@@ -44,7 +47,19 @@ impl Device {
             (Some(_), Some(_)) => &self.links[2],
             (None, None) => return to.copy_from(from),
         };
-        link.transfer(self.pace, length, || to.copy_from(from));
+        link.transfer(self.config.copies, length as u64, || to.copy_from(from));
+    }
+
+    /// Does a direct transfer, in the time that it takes.
+    pub(crate) fn direct<R>(
+        &self,
+        direction: Direction,
+        bytes: u64,
+        work: impl FnOnce() -> R,
+    ) -> R {
+        let [read, write] = &self.direct;
+        let link = if direction == Direction::Read { read } else { write };
+        link.transfer(self.config.direct, bytes, work)
     }
 }
 
@@ -104,7 +119,8 @@ fn start() -> Result<Runtime> {
             pci,
             lost: AtomicBool::new(false),
             links,
-            pace: config.copies,
+            direct: [Link::new(), Link::new()],
+            config,
         }));
     }
     let null = |device: &Arc<Device>| {

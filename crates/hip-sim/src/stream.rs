@@ -81,12 +81,22 @@ pub(crate) struct Stream {
     pub(crate) device: Arc<Device>,
     pub(crate) order: Order,
     state: Mutex<State>,
+    /// For the worker: there is work whose turn it is, or an end. Its own, so that no call wakes an idle worker.
+    due: Condvar,
+    /// For everyone else: work was completed, or the worker has ended.
     changed: Condvar,
 }
 
 impl Stream {
     pub(crate) fn new(id: usize, device: Arc<Device>, order: Order) -> Self {
-        Self { id, device, order, state: Mutex::default(), changed: Condvar::new() }
+        Self {
+            id,
+            device,
+            order,
+            state: Mutex::default(),
+            due: Condvar::new(),
+            changed: Condvar::new(),
+        }
     }
 
     /// All that was asked of it so far.
@@ -106,7 +116,7 @@ impl Stream {
         state.submitted += 1;
         let ticket = state.submitted;
         state.queue.push_back(Work { ticket, after, task });
-        self.changed.notify_all();
+        self.due.notify_one();
         Ok(Point { stream: Arc::clone(self), ticket })
     }
 
@@ -131,6 +141,9 @@ impl Stream {
         let mut state = lock(&self.state);
         state.completed = ticket;
         state.failed = state.failed.or(failed);
+        if !state.queue.is_empty() {
+            self.due.notify_one();
+        }
         self.changed.notify_all();
     }
 
@@ -151,27 +164,27 @@ impl Stream {
             CURRENT.set(Some((self.id, work.ticket)));
             let failed = wait_all(&work.after).and_then(|()| self.run(work.task)).err();
             CURRENT.set(None);
-            if failed == Some(Error::DEINITIALIZED) {
-                // Not done before the process ended: nobody may believe that it was.
-                break;
+            // What the process ended before is never done: nobody may believe that it was.
+            if failed != Some(Error::DEINITIALIZED) {
+                self.complete(work.ticket, failed);
             }
-            self.complete(work.ticket, failed);
         }
-        lock(&self.state).worker = false;
-        self.changed.notify_all();
     }
 
+    /// The next work when its turn has come; `None` ends the worker, and work that comes later starts another.
     fn next(&self) -> Option<Work> {
         let mut state = lock(&self.state);
         loop {
             if going_on().is_err() || (state.closing && state.queue.is_empty()) {
+                state.worker = false;
+                self.changed.notify_all();
                 return None;
             }
             let turn = state.completed + 1;
             if state.queue.front().is_some_and(|work| work.ticket == turn) {
                 return state.queue.pop_front();
             }
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = self.due.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
     }
 
@@ -216,7 +229,7 @@ impl Stream {
         let own = CURRENT.get().is_some_and(|(id, _)| id == self.id);
         let mut state = lock(&self.state);
         state.closing = true;
-        self.changed.notify_all();
+        self.due.notify_one();
         // In a function of its own the stream cannot wait for itself; the worker ends when that has returned.
         while !own && (state.worker || state.completed < state.submitted) && going_on().is_ok() {
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
@@ -232,6 +245,7 @@ impl Stream {
     /// At the end of the process: whether the worker has stopped, waiting for it no longer than to `deadline`.
     fn stop(&self, deadline: Instant) {
         let mut state = lock(&self.state);
+        self.due.notify_one();
         self.changed.notify_all();
         while state.worker {
             let Some(rest) = deadline.checked_duration_since(Instant::now()) else { return };

@@ -176,6 +176,8 @@ fn copies_take_their_time_asleep() {
     let program = Program::build(compilers()[0], "pace.c", &["-std=gnu11", "-D_GNU_SOURCE"]);
     let mut command = program.command(&[]);
     command.envs([("HIPSIM_COPY_GBPS", "1"), ("HIPSIM_COPY_LATENCY_US", "2000")]);
+    command.envs([("HIPSIM_AIS_GBPS", "0.5"), ("HIPSIM_AIS_LATENCY_US", "3000")]);
+    command.arg(program.folder.path().join("file"));
     assert_passes("pace", &command.output().expect("it starts"));
 }
 

@@ -30,6 +30,16 @@ static void *synchronize(void *argument) {
     return NULL;
 }
 
+/* Its turn never comes either. */
+static void *copy(void *argument) {
+    char byte;
+    if (hipMemcpyWithStream(&byte, argument, 1, hipMemcpyDeviceToHost, stream) == hipSuccess) {
+        fprintf(stderr, "a copy was made out of its turn\n");
+        _exit(2);
+    }
+    return NULL;
+}
+
 static void report(void) {
     if (!finished) _exit(3);
 }
@@ -57,6 +67,7 @@ int main(int count, char **arguments) {
     if (strcmp(way, "wait-value") == 0) {
         OK(hipStreamWaitValue64(stream, signal, 1, hipStreamWaitValueEq, UINT64_MAX));
         EXPECT(pthread_create(&thread, NULL, synchronize, NULL), 0);
+        EXPECT(pthread_create(&thread, NULL, copy, memory), 0);
         usleep(20000);
     } else if (strcmp(way, "host-function") == 0) {
         /* One that is running is waited for before the handlers that were there first. */

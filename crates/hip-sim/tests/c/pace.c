@@ -1,4 +1,9 @@
-/* With HIPSIM_COPY_GBPS=1 and HIPSIM_COPY_LATENCY_US=2000: how long copies take, and that they take it asleep. */
+/*
+ * With HIPSIM_COPY_GBPS=1 and HIPSIM_COPY_LATENCY_US=2000: how long copies take, and that they take it asleep.
+ * With HIPSIM_AIS_GBPS=0.5 and HIPSIM_AIS_LATENCY_US=3000: the same of direct storage, on the file in argument 1.
+ */
+#include <fcntl.h>
+#include <string.h>
 #include <time.h>
 
 #include "check.h"
@@ -10,11 +15,14 @@ static double now(clockid_t clock) {
     return (double)time.tv_sec * 1e3 + (double)time.tv_nsec / 1e6;
 }
 
-int main(void) {
+int main(int count, char **arguments) {
     enum { SIZE = 20 * 1000 * 1000 };
     char *device, *pinned;
     hipStream_t first, second;
     double begin, busy;
+    hipAmdFileHandle_t file;
+    uint64_t copied = 0;
+    int32_t status = 1;
     OK(hipMalloc((void **)&device, 2 * SIZE));
     OK(hipHostMalloc((void **)&pinned, 2 * SIZE, 0));
     OK(hipStreamCreateWithFlags(&first, hipStreamNonBlocking));
@@ -39,5 +47,13 @@ int main(void) {
     begin = now(CLOCK_MONOTONIC);
     OK(hipMemcpy(pinned, device, 1, hipMemcpyDeviceToHost));
     EXPECT(now(CLOCK_MONOTONIC) - begin >= 2, 1);
+
+    EXPECT(count, 2);
+    memset(&file, 0, sizeof file);
+    file.fd = open(arguments[1], O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    begin = now(CLOCK_MONOTONIC);
+    OK(hipAmdFileWrite(file, device, 5 * 1000 * 1000, 0, &copied, &status));
+    EXPECT(copied, 5 * 1000 * 1000);
+    EXPECT(now(CLOCK_MONOTONIC) - begin >= 13, 1);
     return 0;
 }
