@@ -3,6 +3,9 @@
 
 #![allow(clippy::print_stdout, reason = "a skipped test says so")]
 
+#[path = "../../artifact/tests/server/mod.rs"]
+mod server;
+
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::path::Path;
@@ -103,6 +106,30 @@ fn standard_input_is_inspected() {
     assert_eq!(answer["release"], serde_json::Value::Null, "a base version is no release");
     assert_eq!((&answer["value"], &answer["line"]), (&"y".into(), &2.into()));
     assert_eq!(answer["bytes_read"], 60);
+}
+
+#[test]
+fn what_was_read_ahead_of_a_url_counts_as_read() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    // Behind the first 64 KiB, which are asked for alone; the next request is for 128 KiB.
+    let config = format!("{WHOLE}CONFIG_PCI_P2PDMA=y\n");
+    let members = ["padding", "boot/config-6.8.12-generic", "more"];
+    write(folder.path(), members[0], &vec![0; 100 << 10]);
+    write(folder.path(), members[1], config.as_bytes());
+    write(folder.path(), members[2], &vec![0; 1 << 20]);
+    let mut tar = Command::new("tar");
+    tar.current_dir(&folder).args(["--format=ustar", "-cf", "image.tar"]).args(members);
+    assert!(tar.status().expect("tar starts").success());
+    let server = server::Server::start(folder.path());
+    let mut inspect = fastpath();
+    inspect.args(["inspect", "--first", "--format", "json", &server.url("image.tar")]);
+    let (code, stdout, stderr) = output(&mut inspect);
+    assert_eq!(code, 0, "{stderr}");
+    let answer: serde_json::Value = serde_json::from_str(&stdout).expect("one JSON object");
+    let asked: Vec<String> =
+        server.seen().iter().map(|seen| seen.headers["range"].clone()).collect();
+    assert_eq!(asked, ["bytes=0-65535", "bytes=65536-196607"]);
+    assert_eq!(answer["bytes_read"], 192 << 10);
 }
 
 #[test]

@@ -100,7 +100,12 @@ fn find(file: &Path, first: bool, sink: &mut dyn FnMut(Found)) -> anyhow::Result
         let client: Arc<dyn Fetch> = Arc::new(Client::new(Options::default())?);
         let mut remote = RemoteFile::open(client, url)?;
         let name = url.rsplit('/').next().unwrap_or(url);
-        return Ok(finder.find(&mut remote, name, sink)?);
+        // What was read ahead was transferred too.
+        let meter = remote.meter().clone();
+        let mut transferred = |found: Found| {
+            sink(Found { bytes_read: meter.total().max(found.bytes_read), ..found });
+        };
+        return Ok(finder.find(&mut remote, name, &mut transferred)?);
     }
     let kind = std::fs::metadata(file)?.file_type();
     if kind.is_dir() {
