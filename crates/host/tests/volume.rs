@@ -84,7 +84,7 @@ fn lines_that_are_no_mounts_are_counted() {
 fn without_a_table_or_with_an_empty_one_nothing_is_said() {
     let unread = read(&Host::new().tree()).unread.unwrap();
     assert_eq!((unread.reason.as_str(), unread.not_recorded), ("not there", false));
-    // What an older snapshot keeps of the table: one word about its root.
+    // A process that runs has a root.
     let unread = facts("disk\n\n\n").unread.unwrap();
     assert_eq!(unread.reason, "no line of it is a mount");
 }
@@ -540,4 +540,96 @@ fn a_block_device_is_looked_at_itself() {
     let located = locate(&Says(&tree, "/dev/nvme0n1p1", node), &facts, "/dev/nvme0n1p1");
     let kinds: Vec<_> = located.devices.iter().map(|device| device.kind.clone()).collect();
     assert_eq!(kinds, [DeviceKind::Partition, nvme("0000:01:00.0")]);
+}
+
+/// A host with something to hide everywhere.
+#[cfg(feature = "snapshot")]
+fn full() -> Host {
+    let id = "0123456789abcdef".repeat(4);
+    let uuid = "a1b2c3d4-1111-4222-8333-a1b2c3d4e5f6";
+    let host = Host::with(&format!(
+        "22 1 253:0 / / rw,relatime shared:1 - ext4 /dev/mapper/secret--vg-root rw,resuid=secret\n\
+         23 22 259:1 / /fast rw - xfs /dev/disk/by-id/nvme-secret rw,logdev=/dev/secret\n\
+         24 22 259:9 / /paths rw - xfs /dev/nvme9n1 rw\n\
+         25 22 0:40 / /shared rw - nfs4 secret.example.com:/export rw,proto=rdma,addr=10.0.0.1\n\
+         26 22 0:41 / /old rw - cifs //secret/share rw,username=secret,password=secret\n\
+         27 22 0:42 / /var/lib/docker/overlay2/{id}/merged rw - overlay overlay rw,\
+         lowerdir=/var/lib/docker/overlay2/l/A,upperdir=/var/lib/docker/overlay2/{id}/diff\n\
+         28 22 253:2 / /pods/{uuid}/data rw - ext4 /dev/secret/data rw\n\
+         29 22 0:43 / /pool rw - zfs secret/data rw\n"
+    ));
+    let part = host.nvme(0, "0000:01:00.0", 0);
+    host.file("sys/devices/pci0000:00/0000:00:01.1/0000:01:00.0/nvme/nvme0/serial", "secret\n");
+    host.dm(0, "LVM-secret", &["virtual/block/dm-1"]);
+    host.dm(1, "CRYPT-LUKS2-secret", &[&part]);
+    host.dm(2, "mpath-secret", &[]);
+    host.file("sys/devices/virtual/block/dm-0/dm/name", "secret--vg-root\n");
+    host.ext4("dm-0", Some("ordered"));
+    let subsystem = "virtual/nvme-subsystem/nvme-subsys9";
+    host.block(&format!("{subsystem}/nvme9n1"), "259:9");
+    host.file(&format!("sys/devices/{subsystem}/subsysnqn"), "secret\n");
+    host.directory(&format!("sys/devices/{subsystem}/secret-name"));
+    host.file("sys/devices/virtual/nvme-fabrics/ctl/nvme9/transport", "rdma\n");
+    host.file("sys/devices/virtual/nvme-fabrics/ctl/nvme9/address", "traddr=10.0.0.1\n");
+    host.link(&format!("sys/devices/{subsystem}/nvme9"), "../../nvme-fabrics/ctl/nvme9");
+    host
+}
+
+#[cfg(feature = "snapshot")]
+#[test]
+fn a_snapshot_gives_the_same_facts_and_names_nobody() {
+    use fastpath_host::mask::mask_ids;
+    use fastpath_host::snapshot::{Meta, Recorder, Replay, write};
+    use std::io::Read as _;
+
+    let host = full();
+    let tree = host.tree();
+    let recorder = Recorder::new(&tree);
+    let recorded = read(&recorder);
+    let mut packed = Vec::new();
+    write(&recorder, &Meta::new("0.1.0", "2026-11-30T12:00:00Z"), &mut packed).unwrap();
+    let replay = Replay::from_bytes(packed.clone()).unwrap();
+    assert_eq!(read(&replay), recorded);
+    // What the host itself gives differs in ids only; here those of one container and one pod.
+    let zero = "0".repeat(64);
+    let live = serde_json::to_string(&read(&tree)).unwrap();
+    let live = mask_ids(&live).replace(&"0123456789abcdef".repeat(4), &zero);
+    assert_eq!(live, serde_json::to_string(&recorded).unwrap());
+    let mut plain = Vec::new();
+    ruzstd::decoding::StreamingDecoder::new(packed.as_slice())
+        .unwrap()
+        .read_to_end(&mut plain)
+        .unwrap();
+    let text = String::from_utf8_lossy(&plain);
+    for secret in ["secret", "10.0.0.1", "a1b2c3d4", "0123456789abcdef"] {
+        assert!(!text.contains(secret), "{secret}: {text}");
+    }
+    // The reader of the environment finds its word in what this one has left of the same file.
+    assert!(text.contains("docker"));
+}
+
+#[cfg(feature = "snapshot")]
+#[test]
+fn an_older_snapshot_says_nothing_of_volumes() {
+    use fastpath_host::snapshot::{Meta, Recorder, Replay, write};
+    use fastpath_host::{Asked, gather};
+
+    let host = full();
+    let tree = host.tree();
+    let recorder = Recorder::new(&tree);
+    let environment = gather(&recorder, &Asked::Running).environment;
+    let mut packed = Vec::new();
+    write(&recorder, &Meta::new("0.1.0", "2026-11-30T12:00:00Z"), &mut packed).unwrap();
+    let replay = Replay::from_bytes(packed).unwrap();
+    let unread = read(&replay).unread.unwrap();
+    assert!(unread.not_recorded, "{unread:?}");
+    // And one that holds both answers both.
+    let both = Recorder::new(&tree);
+    assert_eq!(gather(&both, &Asked::Running).environment, environment);
+    let facts = read(&both);
+    let mut packed = Vec::new();
+    write(&both, &Meta::new("0.1.0", "2026-11-30T12:00:00Z"), &mut packed).unwrap();
+    let replay = Replay::from_bytes(packed).unwrap();
+    assert_eq!(read(&replay), facts);
+    assert_eq!(gather(&replay, &Asked::Running).environment, environment);
 }

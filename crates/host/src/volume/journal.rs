@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::table::{MOUNTINFO, Mount};
+use super::table::Mount;
 use crate::tree::{Tree, Want};
 use crate::witness::Evidence;
 
@@ -99,8 +99,8 @@ fn keep_option(line: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// The mode of a mounted ext4, from what was read of its device and from the mount's own options.
-pub(super) fn of(effective: Option<&Journal>, mount: &Mount) -> Journal {
+/// The mode of a mounted ext4, from what was read of its device and from the mount's own options in the table.
+pub(super) fn of(effective: Option<&Journal>, mount: &Mount, table: &str) -> Journal {
     if let Some(journal) = effective {
         return journal.clone();
     }
@@ -109,6 +109,6 @@ pub(super) fn of(effective: Option<&Journal>, mount: &Mount) -> Journal {
         None => (JournalMode::Ordered, JournalSource::Assumed),
     };
     let text = mount.data.as_ref().map(|word| format!("data={word}"));
-    let evidence = Evidence { path: MOUNTINFO.to_owned(), line: Some(mount.line), text };
+    let evidence = Evidence { path: table.to_owned(), line: Some(mount.line), text };
     Journal { mode, source, evidence }
 }

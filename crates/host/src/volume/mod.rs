@@ -25,6 +25,8 @@ use block::Stacks;
 /// The volume layer of a host.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VolumeFacts {
+    /// The table that was read.
+    pub table: String,
     /// Every mount, in the order of the table, pseudo file systems included.
     pub mounts: Vec<Mount>,
     /// Why there is no table, if there is none.
@@ -72,10 +74,20 @@ impl Unread {
 
 /// Reads the volume layer.
 pub fn read(tree: &dyn Tree) -> VolumeFacts {
-    let (mut mounts, flaws) = match table::read(tree) {
-        Ok(table) => table,
-        Err(unread) => return VolumeFacts { unread: Some(unread), ..VolumeFacts::default() },
-    };
+    read_of(tree, MOUNTINFO)
+}
+
+/// Reads the volume layer as the process sees it whose mount table this is, `/proc/PID/mountinfo`.
+pub fn read_of(tree: &dyn Tree, table: &str) -> VolumeFacts {
+    let mut facts = VolumeFacts { table: table.to_owned(), ..VolumeFacts::default() };
+    match table::read(tree, table) {
+        Ok((mounts, flaws)) => (facts.mounts, facts.flaws) = (mounts, flaws),
+        Err(unread) => {
+            facts.unread = Some(unread);
+            return facts;
+        }
+    }
+    let mounts = &mut facts.mounts;
     let mut stacks = Stacks::new(tree);
     for mount in mounts.iter_mut().filter(|mount| mount.matters()) {
         mount.block = if mount.device.0 == 0 {
@@ -95,10 +107,12 @@ pub fn read(tree: &dyn Tree) -> VolumeFacts {
         let source = mount.source.as_deref().and_then(|source| source.strip_prefix("/dev/"));
         let name = block.or(source).unwrap_or_default().to_owned();
         let read = modes.entry(name).or_insert_with_key(|name| journal::effective(tree, name));
-        mount.journal = Some(journal::of(read.as_ref(), mount));
+        mount.journal = Some(journal::of(read.as_ref(), mount, table));
     }
     let (devices, cut) = stacks.finish();
-    VolumeFacts { mounts, unread: None, flaws: Flaws { cut: flaws.cut | cut, ..flaws }, devices }
+    facts.devices = devices;
+    facts.flaws.cut |= cut;
+    facts
 }
 
 impl VolumeFacts {

@@ -113,7 +113,7 @@ pub struct Mount {
     pub block: Option<usize>,
     /// The journal mode, for an ext4.
     pub journal: Option<Journal>,
-    /// 1-based line in [`MOUNTINFO`].
+    /// 1-based line in the table.
     pub line: u32,
 }
 
@@ -303,15 +303,15 @@ fn split_layers(list: &[u8]) -> Vec<Vec<u8>> {
     layers
 }
 
-/// Reads the table.
-pub(super) fn read(tree: &dyn Tree) -> Result<(Vec<Mount>, Flaws), Unread> {
-    let content = tree.read(MOUNTINFO, &TABLE).map_err(|error| Unread::new(MOUNTINFO, error))?;
+/// Reads a table.
+pub(super) fn read(tree: &dyn Tree, path: &str) -> Result<(Vec<Mount>, Flaws), Unread> {
+    let content = tree.read(path, &TABLE).map_err(|error| Unread::new(path, error))?;
     let (mounts, flaws) = parse(&content.bytes);
     if mounts.is_empty() {
-        // A process that runs has a root, so this is no table: an older snapshot kept one word of it.
+        // A process that runs has a root, so this is the table of none.
         return Err(Unread {
             reason: "no line of it is a mount".to_owned(),
-            ..Unread::new(MOUNTINFO, ReadError::NotRecorded)
+            ..Unread::new(path, ReadError::NotRecorded)
         });
     }
     Ok((mounts, flaws))
@@ -607,4 +607,91 @@ fn id_runs(component: &[u8]) -> Vec<Range<usize>> {
         }
     }
     runs
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn redacted(table: &str) -> String {
+        String::from_utf8(redact(table.as_bytes())).unwrap()
+    }
+
+    #[test]
+    fn a_snapshot_keeps_the_fields_that_are_used() {
+        for (line, kept) in [
+            (
+                "36 35 253:0 / /data rw,noatime shared:1 - ext4 /dev/mapper/alicepc-root rw,data=journal,x=secret",
+                "36 35 253:0 / /data ? - ext4 /dev/? data=journal",
+            ),
+            (
+                "36 35 0:40 / /n rw - nfs4 secret:/export rw,proto=rdma,addr=10.0.0.1",
+                "36 35 0:40 / /n ? - nfs4 ? proto=rdma",
+            ),
+            ("36 35 0:40 / /t rw - tmpfs  rw,size=1k", "36 35 0:40 / /t ? - tmpfs  "),
+            (
+                "36 35 0:40 / / rw master:2 - overlay overlay rw,lowerdir=/l/docker/A:/B,upperdir=/u,workdir=/w",
+                "36 35 0:40 / / ? - overlay overlay upperdir=/u,lowerdir=/l/docker/A:/B,docker",
+            ),
+            ("some other text", "?"),
+            ("", ""),
+        ] {
+            assert_eq!(redacted(line), kept);
+            assert_eq!(redacted(kept), kept);
+        }
+    }
+
+    #[test]
+    fn ids_in_paths_are_exchanged_and_stay_apart() {
+        let (a, b) = ("0123456789abcdef".repeat(4), "fedcba9876543210".repeat(4));
+        let uuid = "01234567-89ab-4def-8123-456789abcdef";
+        let table = format!(
+            "1 0 1:1 / /c/{a}/m rw - xfs a rw\n2 0 1:1 /{b} /c/{b}/m rw - xfs a rw\n\
+             3 0 1:1 / /pods/{uuid}/{a} rw - xfs a rw\n4 0 0:9 / /o rw - overlay overlay rw,lowerdir=/c/{b}/d\n"
+        );
+        let out = redacted(&table);
+        let (zero, one) = ("0".repeat(64), format!("{}1", "0".repeat(63)));
+        let expected = format!(
+            "1 0 1:1 / /c/{zero}/m ? - xfs ? \n2 0 1:1 /{one} /c/{one}/m ? - xfs ? \n\
+             3 0 1:1 / /pods/00000000-0000-0000-0000-000000000000/{zero} ? - xfs ? \n\
+             4 0 0:9 / /o ? - overlay overlay lowerdir=/c/{one}/d\n"
+        );
+        assert_eq!(out, expected);
+        assert_eq!(redacted(&out), out);
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_kept_says_the_same_and_is_kept_again(
+            lines in proptest::collection::vec(
+                "[0-9]{1,2} [0-9]{1,2} (0|8|259):[0-9]{1,2} (/|/a) (/|/a|/a/b|/a\\\\040b|/[0-9a-f]{32}) rw (shared:1 )?- \
+                 (ext4|xfs|overlay|nfs4|tmpfs) (|/dev/sda1|/dev/x|none|overlay|s:/x) rw(,data=journal|,proto=rdma|,lowerdir=/a:/a/b)?",
+                0..6,
+            )
+        ) {
+            let table = lines.join("\n");
+            let once = redact(table.as_bytes());
+            prop_assert_eq!(redact(&once), once.clone());
+            let hexless = |mut mounts: Vec<Mount>| {
+                for mount in &mut mounts {
+                    if mount.mount_point.len() > 32 {
+                        mount.mount_point = "/id".to_owned();
+                    }
+                }
+                mounts
+            };
+            let ((before, flaws), (after, same_flaws)) = (parse(table.as_bytes()), parse(&once));
+            prop_assert_eq!(flaws, same_flaws);
+            prop_assert_eq!(hexless(before), hexless(after));
+        }
+
+        #[test]
+        fn any_bytes_can_be_a_table(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
+            parse(&bytes);
+            let once = redact(&bytes);
+            prop_assert_eq!(redact(&once), once);
+        }
+    }
 }
