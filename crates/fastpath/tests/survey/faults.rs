@@ -9,8 +9,8 @@ use crate::common::repository::Making;
 use crate::server::{Fault, Server};
 use crate::world::{Answer, Machine, World, at_once, config};
 
-const TOOLS: [&str; 7] =
-    ["gpg", "dpkg-deb", "apt-ftparchive", "rpmbuild", "createrepo_c", "tar", "zstd"];
+const TOOLS: [&str; 8] =
+    ["gpg", "dpkg-deb", "apt-ftparchive", "xz", "rpmbuild", "createrepo_c", "tar", "zstd"];
 const TARGETS: [&str; 3] = ["test-deb", "test-rpm", "test-pacman"];
 
 const INRELEASE: &str = "debian/dists/test/InRelease";

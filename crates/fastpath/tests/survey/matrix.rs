@@ -8,9 +8,9 @@ use fastpath_knowledge::{Knowledge, RepositoryFamily, Signed, Target};
 use fastpath_survey::trust::{Digest, DigestKind};
 use serde_json::Value;
 
-use crate::common::repository::{Deb, Making};
+use crate::common::repository::{Deb, Making, TOOLS};
 use crate::common::rpm::{Spec, rpmbuild};
-use crate::world::{World, at_once, config};
+use crate::world::{Answer, Machine, World, at_once, config};
 
 /// Kernels of Debian's kind: repository, suite, the metapackages that name the kernel, its release and version, whether it has
 /// the option. A target's default kernel is the highest over its suites, and the last of its rows here.
@@ -276,8 +276,7 @@ fn mirrors(world: &World, target: &Target) -> Vec<String> {
 
 #[test]
 fn every_target_of_the_catalogue() {
-    let tools =
-        ["gpg", "dpkg-deb", "apt-ftparchive", "rpmbuild", "rpmsign", "createrepo_c", "tar", "zstd"];
+    let tools = [&TOOLS[..], &["rpmbuild", "rpmsign", "createrepo_c", "tar", "zstd"]].concat();
     let Some(world) = World::with(&tools, "") else { return };
     let knowledge = Knowledge::embedded().expect("the knowledge");
     let targets: Vec<Target> = knowledge.targets().cloned().collect();
@@ -308,6 +307,8 @@ fn every_target_of_the_catalogue() {
         let bytes = fs::read(file).expect("the package");
         assert_eq!(row["hash"], Digest::of(DigestKind::Sha256, &bytes).to_string());
     }
+
+    verified(&world, &mirrors);
 
     // The published rows come out as they were published; SLES is read in a stand-in of another service pack.
     let rows_of = |more: &[&str]| {
@@ -343,6 +344,21 @@ fn every_target_of_the_catalogue() {
     }
 }
 
+/// Whole packages fit their digests and signatures, and without network all of it is known again.
+fn verified(world: &World, mirrors: &[(&str, &str)]) {
+    let machine = world.machine();
+    let releases = |answer: &Answer| -> Vec<Value> {
+        assert_eq!((answer.errors(), answer.code), (vec![], 0), "{}", answer.stderr);
+        let rows = answer.rows();
+        assert!(rows.iter().all(|row| row["trust"] == "verified"), "{}", answer.stdout);
+        rows.iter().map(|row| row["release"].clone()).collect()
+    };
+    let online = releases(&machine.survey(mirrors, &["--verify"]));
+    let asked = world.server.seen().len();
+    let offline = releases(&machine.survey(mirrors, &["--verify", "--offline"]));
+    assert_eq!((offline, world.server.seen().len()), (online, asked));
+}
+
 /// The output without what no two builds have in common: times, digests, sizes of packages.
 fn constant(text: &str) -> String {
     let constant = |line: &str| {
@@ -365,9 +381,9 @@ fn constant(text: &str) -> String {
     text.lines().map(constant).collect()
 }
 
-fn published(machine: &crate::world::Machine<'_>) -> Vec<Value> {
+fn published(machine: &Machine<'_>) -> Vec<Value> {
     let child = machine.start(&["matrix", "--format", "json", "--published"]);
-    let answer = crate::world::Answer::of(child);
+    let answer = Answer::of(child);
     let mut rows: Value = serde_json::from_str(&answer.stdout).expect("the matrix");
     serde_json::from_value(rows["rows"].take()).expect("rows")
 }

@@ -4,15 +4,14 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::common::repository::Deb;
+use crate::common::repository::{Deb, TOOLS};
 use crate::world::{World, config};
 
-const DEB: [&str; 3] = ["gpg", "dpkg-deb", "apt-ftparchive"];
 const RPM: [&str; 3] = ["gpg", "rpmbuild", "createrepo_c"];
 
 #[test]
 fn a_debian_target_from_index_to_row_to_difference() {
-    let Some(world) = World::new(&DEB) else { return };
+    let Some(world) = World::new(&TOOLS) else { return };
     let kernel = |release: &str, version: &str, yes: bool| {
         let config = config("6.1.9", yes);
         world.repository.suite(

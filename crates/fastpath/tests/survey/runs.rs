@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::server::Fault;
 use crate::world::{Answer, Machine, World};
 
-const TOOLS: [&str; 5] = ["gpg", "dpkg-deb", "apt-ftparchive", "rpmbuild", "createrepo_c"];
+const TOOLS: [&str; 6] = ["gpg", "dpkg-deb", "apt-ftparchive", "xz", "rpmbuild", "createrepo_c"];
 
 fn world() -> Option<World> {
     let world = World::new(&TOOLS)?;

@@ -113,8 +113,7 @@ impl World {
         if !have_all(tools) {
             return None;
         }
-        let repository =
-            Repository::new().map_err(|reason| crate::common::skipped(&reason)).ok()?;
+        let repository = Repository::empty();
         repository.key_file();
         let embedded = Knowledge::embedded().expect("the knowledge");
         let sets: BTreeSet<String> =
@@ -315,7 +314,7 @@ impl Machine<'_> {
 pub(crate) fn at_once<T: Send>(jobs: Vec<T>, work: impl Fn(T) + Sync) {
     let jobs = Mutex::new(jobs.into_iter());
     std::thread::scope(|scope| {
-        for _ in 0..4 {
+        for _ in 0..8 {
             scope.spawn(|| {
                 loop {
                     let job = jobs.lock().expect("no job panics in the lock").next();

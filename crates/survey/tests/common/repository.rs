@@ -104,6 +104,9 @@ impl Default for Making {
     }
 }
 
+/// What suites are made with.
+pub(crate) const TOOLS: [&str; 4] = ["gpg", "apt-ftparchive", "dpkg-deb", "xz"];
+
 /// A repository with a key of its own.
 pub(crate) struct Repository {
     folder: tempfile::TempDir,
@@ -114,14 +117,15 @@ pub(crate) struct Repository {
 impl Repository {
     /// An empty one; `Err` says which tool is missing.
     pub(crate) fn new() -> Result<Self, String> {
-        for tool in ["gpg", "apt-ftparchive", "dpkg-deb", "xz"] {
-            if !have(tool) {
-                return Err(format!("{tool} is not installed"));
-            }
-        }
+        let missing = TOOLS.iter().find(|tool| !have(tool));
+        missing.map_or_else(|| Ok(Self::empty()), |tool| Err(format!("{tool} is not installed")))
+    }
+
+    /// An empty one, for who has what is needed of the tools.
+    pub(crate) fn empty() -> Self {
         let gpg = Gpg::new();
         let key = gpg.key("Repository <r@t.invalid>", "ed25519", "sign", "never");
-        Ok(Self { folder: tempfile::tempdir().unwrap(), gpg, key })
+        Self { folder: tempfile::tempdir().unwrap(), gpg, key }
     }
 
     /// What a server serves.
