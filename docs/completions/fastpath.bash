@@ -61,7 +61,7 @@ _fastpath() {
             return 0
             ;;
         fastpath__subcmd__check)
-            opts="-q -v -h --root --snapshot --kernel --layer --knowledge --format --quiet --verbose --help"
+            opts="-q -v -h --root --snapshot --kernel --layer --gpu --path --knowledge --format --quiet --verbose --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -80,7 +80,15 @@ _fastpath() {
                     return 0
                     ;;
                 --layer)
-                    COMPREPLY=($(compgen -W "kernel" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "kernel driver runtime path volume" -- "${cur}"))
+                    return 0
+                    ;;
+                --gpu)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --path)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 --knowledge)

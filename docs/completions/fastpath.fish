@@ -37,7 +37,13 @@ complete -c fastpath -n "__fish_fastpath_needs_command" -f -a "completions" -d '
 complete -c fastpath -n "__fish_fastpath_using_subcommand check" -l root -d 'Read the host in this directory instead of `/`; links resolve inside it' -r -F
 complete -c fastpath -n "__fish_fastpath_using_subcommand check" -l snapshot -d 'Read the host from an archive made by `fastpath snapshot`' -r -F
 complete -c fastpath -n "__fish_fastpath_using_subcommand check" -l kernel -d 'Judge this kernel instead of the running one' -r
-complete -c fastpath -n "__fish_fastpath_using_subcommand check" -l layer -d 'Judge only these layers' -r -f -a "kernel\t'The kernel\'s configuration, and what is known about the kernel'"
+complete -c fastpath -n "__fish_fastpath_using_subcommand check" -l layer -d 'Judge only these layers' -r -f -a "kernel\t'The kernel\'s configuration, and what is known about the kernel'
+driver\t'AMD\'s GPU driver, and what it says of each GPU'
+runtime\t'The HIP runtime and hipFile\'s library'
+path\t'The way over PCIe between each GPU and each NVMe drive'
+volume\t'Mounted file systems and the block devices below them'"
+complete -c fastpath -n "__fish_fastpath_using_subcommand check" -l gpu -d 'Ask about this GPU only, by PCI address (0000:03:00.0)' -r
+complete -c fastpath -n "__fish_fastpath_using_subcommand check" -l path -d 'Ask whether hipFile takes the fastpath for this file or directory, and which rule stops it' -r -F
 complete -c fastpath -n "__fish_fastpath_using_subcommand check" -l knowledge -d 'Add advisories and remedies from a TOML file; it can never remove a block' -r -F
 complete -c fastpath -n "__fish_fastpath_using_subcommand check" -l format -d 'How to print the report' -r -f -a "text\t'For people'
 json\t'For programs'"

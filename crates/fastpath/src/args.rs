@@ -69,6 +69,7 @@ pub struct KnowledgeArgs {
 #[derive(Debug, ClapArgs)]
 #[command(
     after_help = "Examples:\n  fastpath check\n  fastpath check --format json | jq .kernel.verdict\n  \
+                  fastpath check --path /data/model.safetensors --gpu 0000:03:00.0\n  fastpath check -- 4711\n  \
                   fastpath check --root /mnt/image\n  fastpath check --kernel 6.8.0-138-generic\n  \
                   fastpath check --snapshot customer.tar.zst\n  if fastpath check -q; then echo supported; fi"
 )]
@@ -82,6 +83,12 @@ pub struct CheckArgs {
     /// Judge only these layers
     #[arg(long, value_enum, value_name = "LAYER", value_delimiter = ',')]
     pub layer: Vec<LayerArg>,
+    /// Ask about this GPU only, by PCI address (0000:03:00.0)
+    #[arg(long, value_name = "ADDRESS")]
+    pub gpu: Option<String>,
+    /// Ask whether hipFile takes the fastpath for this file or directory, and which rule stops it
+    #[arg(long, value_name = "FILE")]
+    pub path: Option<PathBuf>,
     /// What is known.
     #[command(flatten)]
     pub knowledge: KnowledgeArgs,
@@ -94,6 +101,9 @@ pub struct CheckArgs {
     /// Print also what holds and where was looked in vain; the verdict stays the same
     #[arg(short, long)]
     pub verbose: bool,
+    /// Ask about a running process: its libraries, its environment, its mounts, its open files
+    #[arg(last = true, value_name = "PID", conflicts_with_all = ["kernel", "snapshot", "path"])]
+    pub pid: Option<u32>,
 }
 
 /// `fastpath kernels`.
@@ -299,4 +309,12 @@ pub enum MatrixFormat {
 pub enum LayerArg {
     /// The kernel's configuration, and what is known about the kernel
     Kernel,
+    /// AMD's GPU driver, and what it says of each GPU
+    Driver,
+    /// The HIP runtime and hipFile's library
+    Runtime,
+    /// The way over PCIe between each GPU and each NVMe drive
+    Path,
+    /// Mounted file systems and the block devices below them
+    Volume,
 }

@@ -42,9 +42,10 @@ fn write(root: &Path, path: &str, bytes: &[u8]) {
     fs::write(path, bytes).expect("a file");
 }
 
+/// The kernel layer: these roots hold nothing else.
 fn check(root: &Path) -> Command {
     let mut command = fastpath();
-    command.arg("check").arg("--root").arg(root);
+    command.args(["check", "--layer", "kernel", "--root"]).arg(root);
     command
 }
 
@@ -252,12 +253,14 @@ fn a_snapshot_is_never_written_over_unasked() {
     assert!(stderr.contains("exists already") && stderr.contains("hint: "), "{stderr}");
     assert_eq!(fs::read(&archive).expect("the archive"), first);
     assert_eq!(output(snapshot().arg("--force")).0, 0);
-    let (code, stdout, stderr) = output(fastpath().arg("check").arg("--snapshot").arg(&archive));
+    let (code, stdout, stderr) =
+        output(fastpath().args(["check", "--layer", "kernel", "--snapshot"]).arg(&archive));
     let (live_code, live, _) = output(&mut check(root.path()));
     assert_eq!((code, &stdout), (live_code, &live));
     assert!(stderr.starts_with("note: snapshot taken ") && stderr.lines().count() == 1, "{stderr}");
     let file = fs::File::open(&archive).expect("the archive");
-    let piped = output(fastpath().args(["check", "--snapshot", "-"]).stdin(file));
+    let piped =
+        output(fastpath().args(["check", "--layer", "kernel", "--snapshot", "-"]).stdin(file));
     assert_eq!(piped.1, live);
 }
 
@@ -347,7 +350,7 @@ fn an_endless_line_is_not_printed_whole() {
 fn wsl2_is_no_place_for_the_fastpath_whatever_its_kernel_says() {
     let release = "6.12.20.1-microsoft-standard-WSL2";
     let root = root(release, &format!("CONFIG_PCI_P2PDMA=y\n{WHOLE}"));
-    let (code, stdout, _) = output(&mut check(root.path()));
+    let (code, stdout, _) = output(fastpath().args(["check", "--root"]).arg(root.path()));
     assert_eq!(
         (code, stdout.lines().next()),
         (
@@ -357,7 +360,7 @@ fn wsl2_is_no_place_for_the_fastpath_whatever_its_kernel_says() {
             )
         )
     );
-    let (code, _, _) = output(check(root.path()).args(["--layer", "kernel"]));
+    let (code, _, _) = output(&mut check(root.path()));
     assert_eq!(code, 0, "the kernel alone is fine");
 }
 
@@ -370,7 +373,10 @@ fn a_kernel_that_a_snapshot_does_not_know_is_no_damaged_one() {
         0
     );
     let (code, stdout, _) = output(
-        fastpath().arg("check").arg("--snapshot").arg(&archive).args(["--kernel", "6.9.0-1-x"]),
+        fastpath()
+            .args(["check", "--layer", "kernel", "--snapshot"])
+            .arg(&archive)
+            .args(["--kernel", "6.9.0-1-x"]),
     );
     assert_eq!(
         (code, stdout.lines().next()),

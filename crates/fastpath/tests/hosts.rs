@@ -37,6 +37,10 @@ const PATIENCE: Duration = Duration::from_mins(1);
 struct Expect {
     exit: i32,
     kernel: Map<String, Value>,
+    driver: Option<Value>,
+    runtime: Option<Value>,
+    paths: Option<Value>,
+    volumes: Option<Value>,
     remedies: Option<Vec<String>>,
     #[serde(default)]
     absent_remedies: Vec<String>,
@@ -177,14 +181,79 @@ fn host(directory: &Path, remedies: &BTreeSet<String>) -> Result<Differences, St
     differences.compare("check -q: exit code", &text.code.show(), &quiet.code.show());
     differences.compare("check -q: output", "", &quiet.stdout);
 
-    snapshot(&mut differences, &place, &text, &json)?;
+    snapshot(&mut differences, &place, &["--layer", "kernel"], &text, &json)?;
+    let layers = [
+        ("driver", &expect.driver),
+        ("runtime", &expect.runtime),
+        ("paths", &expect.paths),
+        ("volumes", &expect.volumes),
+    ];
+    let layers = layers.into_iter().filter_map(|(name, expected)| Some((name, expected.as_ref()?)));
+    let layers: Vec<(&str, &Value)> = layers.collect();
+    if !layers.is_empty() {
+        all_layers(&mut differences, &place, directory, &layers)?;
+    }
     Ok(differences)
+}
+
+/// Every layer of a host that was recorded with more than its kernel.
+fn all_layers(
+    differences: &mut Differences,
+    place: &Place,
+    directory: &Path,
+    expected: &[(&str, &Value)],
+) -> Result<(), String> {
+    let on_root = ["check", "--root", "root"];
+    let text = place.run(&on_root)?;
+    let json = place.run(&[&on_root[..], &["--format", "json"]].concat())?;
+    golden(differences, &directory.join("layers.txt"), &text.stdout);
+    golden(differences, &directory.join("layers.json"), &json.stdout);
+    differences.compare("check of all layers: standard error", "", &text.stderr);
+    let Ok(answer) = serde_json::from_str::<Value>(&json.stdout) else {
+        differences.require(false, &format!("no JSON: {}", json.stdout));
+        return Ok(());
+    };
+    for (layer, expected) in expected {
+        let actual = narrowed(&answer[layer], expected);
+        differences.compare(layer, &expected.to_string(), &actual.to_string());
+    }
+    let exit = match answer["verdict"].as_str() {
+        Some("supported") => 0,
+        Some("unsupported" | "blocked") => 1,
+        _ => 2,
+    };
+    for run in [&text, &json] {
+        differences.compare("exit code of all layers", &Some(exit).show(), &run.code.show());
+    }
+    snapshot(differences, place, &[], &text, &json)
+}
+
+/// Of an answer, what is expected: fields of records, and of lists as many records as are expected, in that order.
+fn narrowed(actual: &Value, expected: &Value) -> Value {
+    match expected {
+        Value::Object(fields) => fields
+            .iter()
+            .map(|(name, value)| (name.clone(), narrowed(&actual[name], value)))
+            .collect::<Map<String, Value>>()
+            .into(),
+        Value::Array(items) => {
+            let found = array(actual);
+            let pairs = items
+                .iter()
+                .enumerate()
+                .map(|(at, item)| narrowed(found.get(at).unwrap_or(&Value::Null), item));
+            let more = found.iter().skip(items.len()).cloned();
+            pairs.chain(more).collect()
+        }
+        _ => actual.clone(),
+    }
 }
 
 /// A host read from its snapshot gets the same answer as the host itself.
 fn snapshot(
     differences: &mut Differences,
     place: &Place,
+    layers: &[&str],
     text: &Run,
     json: &Run,
 ) -> Result<(), String> {
@@ -201,7 +270,7 @@ fn snapshot(
         differences.compare("snapshot: standard error", "", &made.stderr);
         return Ok(());
     }
-    let on_snapshot = ["check", "--snapshot", file, "--layer", "kernel"];
+    let on_snapshot = [&["check", "--snapshot", file][..], layers].concat();
     for (what, more, expected) in [
         ("check --snapshot", &[][..], text),
         ("check --snapshot --format json", &["--format", "json"][..], json),

@@ -193,7 +193,9 @@ mod tests {
             7f20-7f30 rw-p 00000000 00:00 0 \n7f30-7f40 r--p 00000000 08:01 43 /x/libhipfile.so.0 (deleted)\n";
         let found: Vec<String> = mapped(maps).collect();
         assert_eq!(found, ["/opt/rocm 7/lib/libamdhip64.so.7.2", "/x/libhipfile.so.0 (deleted)"]);
-        let found = variables(b"HOME=/root\0HIPFILE_FORCE_COMPAT_MODE=true\0LD_LIBRARY_PATH=/a:/b\0=\0\xff=x\0");
+        let found = variables(
+            b"HOME=/root\0HIPFILE_FORCE_COMPAT_MODE=true\0LD_LIBRARY_PATH=/a:/b\0=\0\xff=x\0",
+        );
         let names: Vec<&str> = found.keys().map(String::as_str).collect();
         assert_eq!(names, ["HIPFILE_FORCE_COMPAT_MODE", "LD_LIBRARY_PATH"]);
     }

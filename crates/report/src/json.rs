@@ -1,8 +1,12 @@
 //! The JSON contracts. Fields may be added, never changed; the schemas are generated from these types and checked in.
 
+use fastpath_host::pci::Address;
 use fastpath_host::{Evidence, Witness};
 use fastpath_knowledge::Effect;
-use fastpath_verdict::{Check, Finding, Hint, MatrixRow};
+use fastpath_verdict::driver::{DriverVerdict, GpuVerdict};
+use fastpath_verdict::path::PathVerdict;
+use fastpath_verdict::volume::VolumeVerdict;
+use fastpath_verdict::{Check, Finding, Hint, Layer, MatrixRow, Route};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -13,10 +17,106 @@ pub struct CheckReport {
     pub schema: String,
     /// `supported`, `unsupported`, `blocked` or `unknown`: the worst of the judged layers.
     pub verdict: String,
-    /// The kernel layer.
-    pub kernel: KernelLayer,
+    /// The kernel layer; left out if it was not judged.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<KernelLayer>,
+    /// The driver layer; left out if it was not judged.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub driver: Option<DriverLayer>,
+    /// Every GPU with every NVMe drive; left out if paths were not judged.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub paths: Option<Vec<PathReport>>,
+    /// Mounted file systems; left out if volumes were not judged.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub volumes: Option<Vec<VolumeReport>>,
+    /// The best route from a GPU to a volume; left out if no part of it was judged.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub route: Option<RouteReport>,
     /// What was checked, and what a person should know.
     pub findings: Vec<FindingReport>,
+}
+
+/// The driver layer of a check.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct DriverLayer {
+    /// The best GPU's verdict.
+    pub verdict: String,
+    /// Why, in one word.
+    pub reason: String,
+    /// The build number of AMD's driver that is loaded; null if that cannot be told.
+    pub build: Option<u64>,
+    /// Each GPU.
+    pub gpus: Vec<GpuReport>,
+}
+
+/// One GPU.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct GpuReport {
+    /// Its PCI address.
+    pub gpu: String,
+    /// Whether the driver does direct storage with it.
+    pub verdict: String,
+    /// Why, in one word.
+    pub reason: String,
+}
+
+/// One GPU, one NVMe drive, and the way between them.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct PathReport {
+    /// The GPU's PCI address.
+    pub gpu: String,
+    /// The drive's PCI address.
+    pub nvme: String,
+    /// Whether the kernel lets peer traffic through.
+    pub verdict: String,
+    /// Why, in one word.
+    pub reason: String,
+    /// Steps over bridges; null if that cannot be told.
+    pub distance: Option<u32>,
+    /// `bus-address`, `through-host-bridge` or `not-supported`; null if that cannot be told.
+    pub map_type: Option<String>,
+    /// Ports and bridges that are in the way.
+    pub blockers: Vec<String>,
+    /// Advisories whose conditions are all proven for this path.
+    pub advisories: Vec<String>,
+}
+
+/// One mounted file system.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct VolumeReport {
+    /// Its mount point.
+    pub mount: String,
+    /// Its type.
+    pub fstype: String,
+    /// What is mounted; null for what names a server.
+    pub device: Option<String>,
+    /// What is below it: `nvme`, `lvm`, `md` and so on.
+    pub backing: String,
+    /// NVMe drives below it, by PCI address.
+    pub drives: Vec<String>,
+    /// Whether hipFile takes the fastpath there.
+    pub verdict: String,
+    /// Why, in one word.
+    pub reason: String,
+    /// Whether that rests on something that was not read, such as the driver's build.
+    pub assumed: bool,
+}
+
+/// A route from a GPU to a volume.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct RouteReport {
+    /// The GPU's PCI address.
+    pub gpu: Option<String>,
+    /// The volume's mount point.
+    pub mount: Option<String>,
+    /// The drives below the volume.
+    pub drives: Vec<String>,
+    /// Its verdict.
+    pub verdict: String,
+    /// The layer that decides: `driver`, `path` or `volume`.
+    pub layer: String,
+    /// Why, in one word.
+    pub reason: String,
 }
 
 /// The kernel layer of a check.
@@ -122,7 +222,7 @@ pub struct InstalledReport {
 pub struct FindingReport {
     /// Stable name, accepted by `fastpath explain`.
     pub id: String,
-    /// `kernel`.
+    /// `kernel`, `driver`, `runtime`, `path` or `volume`.
     pub layer: String,
     /// `pass`, `info`, `warn`, `unknown`, `fail` or `block`.
     pub status: String,
@@ -419,56 +519,118 @@ fn finding(finding: &Finding) -> FindingReport {
 
 impl From<&Check<'_>> for CheckReport {
     fn from(check: &Check<'_>) -> Self {
-        use fastpath_host::State;
-        let facts = &check.facts.kernel;
-        let exists = |witness: &&Witness| witness.state != State::Missing;
-        let decides = check.kernel.decides.map(|index| &facts.witnesses[index]);
-        let is_deciding =
-            |one: &Witness| decides.is_some_and(|deciding| std::ptr::eq(deciding, one));
         Self {
             schema: "fastpath.check/1".to_owned(),
             verdict: check.verdict.as_str().to_owned(),
-            kernel: KernelLayer {
-                release: facts.release.as_ref().map(ToString::to_string),
-                verdict: check.kernel.verdict.as_str().to_owned(),
-                reason: check.kernel.reason.as_str().to_owned(),
-                value: check.kernel.value.map(|value| value.as_str().to_owned()),
-                source: decides.map(|witness| source(&witness.evidence())),
-                witnesses: facts
-                    .witnesses
-                    .iter()
-                    .filter(exists)
-                    .map(|one| witness(one, is_deciding(one)))
-                    .collect(),
-                conflicts: check
-                    .kernel
-                    .conflicts
-                    .iter()
-                    .map(|&index| facts.witnesses[index].path.clone())
-                    .collect(),
-                advisories: check.advisories.iter().map(|one| advisory(one)).collect(),
-                tested: check.tested.is_some(),
-                installed: check
-                    .installed
-                    .iter()
-                    .map(|one| InstalledReport {
-                        release: one.kernel.release.to_string(),
-                        verdict: one.judgement.verdict.as_str().to_owned(),
-                        running: one.running,
-                        next_boot: one.next_boot,
-                    })
-                    .collect(),
-                running: facts.running.as_ref().map(ToString::to_string),
-                absent_because: check.kernel.absent_because.clone(),
-                looked_for: facts
-                    .witnesses
-                    .iter()
-                    .filter(|one| !exists(one))
-                    .map(|one| one.path.clone())
-                    .collect(),
-            },
+            kernel: check.is_judged(Layer::Kernel).then(|| kernel(check)),
+            driver: check.driver.as_ref().map(driver),
+            paths: check.paths.as_ref().map(|paths| paths.paths.iter().map(path).collect()),
+            volumes: check.volumes.as_ref().map(|all| all.volumes.iter().map(volume).collect()),
+            route: check.route.as_ref().map(route),
             findings: check.findings.iter().map(finding).collect(),
         }
+    }
+}
+
+fn addresses(addresses: &[Address]) -> Vec<String> {
+    addresses.iter().map(ToString::to_string).collect()
+}
+
+fn driver(driver: &DriverVerdict) -> DriverLayer {
+    let gpu = |gpu: &GpuVerdict| GpuReport {
+        gpu: gpu.gpu.to_string(),
+        verdict: gpu.verdict.as_str().to_owned(),
+        reason: gpu.reason.as_str().to_owned(),
+    };
+    DriverLayer {
+        verdict: driver.verdict.as_str().to_owned(),
+        reason: driver.reason.as_str().to_owned(),
+        build: driver.build,
+        gpus: driver.gpus.iter().map(gpu).collect(),
+    }
+}
+
+fn path(path: &PathVerdict) -> PathReport {
+    PathReport {
+        gpu: path.gpu.to_string(),
+        nvme: path.nvme.to_string(),
+        verdict: path.verdict.as_str().to_owned(),
+        reason: path.reason.as_str().to_owned(),
+        distance: path.distance,
+        map_type: path.map_type.map(|kind| kind.as_str().to_owned()),
+        blockers: addresses(&path.blockers),
+        advisories: path.advisories.clone(),
+    }
+}
+
+fn volume(volume: &VolumeVerdict) -> VolumeReport {
+    VolumeReport {
+        mount: volume.mount.clone(),
+        fstype: volume.fstype.clone(),
+        device: volume.device.clone(),
+        backing: volume.backing.clone(),
+        drives: addresses(&volume.leaves),
+        verdict: volume.verdict.as_str().to_owned(),
+        reason: volume.reason.as_str().to_owned(),
+        assumed: volume.assumed,
+    }
+}
+
+fn route(route: &Route) -> RouteReport {
+    RouteReport {
+        gpu: route.gpu.as_ref().map(ToString::to_string),
+        mount: route.mount.clone(),
+        drives: addresses(&route.drives),
+        verdict: route.verdict.as_str().to_owned(),
+        layer: route.layer.as_str().to_owned(),
+        reason: route.reason.as_str().to_owned(),
+    }
+}
+
+fn kernel(check: &Check<'_>) -> KernelLayer {
+    use fastpath_host::State;
+    let facts = &check.facts.kernel;
+    let exists = |witness: &&Witness| witness.state != State::Missing;
+    let decides = check.kernel.decides.map(|index| &facts.witnesses[index]);
+    let is_deciding = |one: &Witness| decides.is_some_and(|deciding| std::ptr::eq(deciding, one));
+    KernelLayer {
+        release: facts.release.as_ref().map(ToString::to_string),
+        verdict: check.kernel.verdict.as_str().to_owned(),
+        reason: check.kernel.reason.as_str().to_owned(),
+        value: check.kernel.value.map(|value| value.as_str().to_owned()),
+        source: decides.map(|witness| source(&witness.evidence())),
+        witnesses: facts
+            .witnesses
+            .iter()
+            .filter(exists)
+            .map(|one| witness(one, is_deciding(one)))
+            .collect(),
+        conflicts: check
+            .kernel
+            .conflicts
+            .iter()
+            .map(|&index| facts.witnesses[index].path.clone())
+            .collect(),
+        advisories: check.advisories.iter().map(|one| advisory(one)).collect(),
+        tested: check.tested.is_some(),
+        installed: check
+            .installed
+            .iter()
+            .map(|one| InstalledReport {
+                release: one.kernel.release.to_string(),
+                verdict: one.judgement.verdict.as_str().to_owned(),
+                running: one.running,
+                next_boot: one.next_boot,
+            })
+            .collect(),
+        running: facts.running.as_ref().map(ToString::to_string),
+        absent_because: check.kernel.absent_because.clone(),
+        looked_for: facts
+            .witnesses
+            .iter()
+            .filter(|one| !exists(one))
+            .map(|one| one.path.clone())
+            .collect(),
     }
 }
 

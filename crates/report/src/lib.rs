@@ -10,6 +10,7 @@ mod html;
 mod inspect;
 pub mod json;
 mod kernels;
+mod layers;
 mod matrix;
 mod style;
 mod text;

@@ -4,9 +4,10 @@ use std::fmt::Write as _;
 
 use fastpath_host::{Evidence, State, Witness};
 use fastpath_knowledge::Effect;
-use fastpath_verdict::{Check, Finding, Hint, HintKernel, Status, Verdict, finding};
+use fastpath_verdict::{Check, Finding, Hint, HintKernel, Layer, Status, Verdict, finding};
 
 use crate::json::{self, CheckReport};
+use crate::layers;
 use crate::style::{
     BOLD, DIM, clean, status_style, styled, table, verdict_cell, verdict_style, wrap,
 };
@@ -21,11 +22,24 @@ pub fn check_json(check: &Check<'_>) -> String {
 pub fn check_text(check: &Check<'_>, verbose: bool, width: usize) -> String {
     let mut out = String::new();
     headline(&mut out, check, width);
-    kernel_layer(&mut out, check, verbose);
+    // With other layers beside it, the kernel's details matter if something is wrong with it.
+    let only_kernel = check.layers == [Layer::Kernel];
+    let kernel_matters = only_kernel || verbose || check.kernel.verdict != Verdict::Supported;
+    let show_kernel = check.is_judged(Layer::Kernel) && kernel_matters;
+    if !only_kernel {
+        layers::summary(&mut out, check);
+        layers::paths(&mut out, check, verbose);
+        layers::volumes(&mut out, check, verbose);
+    }
+    if show_kernel {
+        kernel_layer(&mut out, check, verbose);
+    }
     findings(&mut out, check, verbose, width);
     what_to_do(&mut out, check, width);
-    installed(&mut out, check, verbose);
-    let reason = check.kernel.reason.as_str();
+    if show_kernel {
+        installed(&mut out, check, verbose);
+    }
+    let reason = layers::reason(check).as_str();
     let _ = writeln!(
         out,
         "\n{}",
@@ -35,17 +49,22 @@ pub fn check_text(check: &Check<'_>, verbose: bool, width: usize) -> String {
 }
 
 fn headline(out: &mut String, check: &Check<'_>, width: usize) {
-    let main = check
-        .findings
-        .iter()
-        .find(|finding| finding.status == Status::Fail && finding.id == finding::WSL2);
-    let main = main.or_else(|| check.findings.first());
-    let summary = main.map_or("", |finding| finding.summary.as_str());
+    let main = main_finding(check);
     let verdict = styled(verdict_style(check.verdict), check.verdict.as_str());
-    let _ = writeln!(out, "{verdict}: {}", clean(summary));
-    if let Some(main) = main {
+    let summary = match layers::route(check) {
+        Some(route) => route,
+        None => main.map_or_else(String::new, |main| clean(&main.summary)),
+    };
+    let _ = writeln!(out, "{verdict}: {summary}");
+    if let Some(main) = main.filter(|_| layers::route(check).is_none()) {
         out.push_str(&wrap(&main.explanation, 2, width));
     }
+}
+
+/// The finding that is the headline.
+fn main_finding<'a>(check: &'a Check<'_>) -> Option<&'a Finding> {
+    let wsl2 = |finding: &&Finding| finding.status == Status::Fail && finding.id == finding::WSL2;
+    check.findings.iter().find(wsl2).or_else(|| check.main_finding())
 }
 
 fn kernel_layer(out: &mut String, check: &Check<'_>, verbose: bool) {
@@ -136,12 +155,21 @@ fn place(evidence: &Evidence) -> String {
     evidence.line.map_or_else(|| path.clone(), |line| format!("{path}:{line}"))
 }
 
-/// Findings a person should look at; the first one is the headline already.
+/// Findings a person should look at, but for the one that is the headline already.
 fn findings(out: &mut String, check: &Check<'_>, verbose: bool, width: usize) {
-    let shown = |finding: &&Finding| {
-        finding.id != finding::ALTERNATIVE && (verbose || finding.status != Status::Pass)
+    let only_kernel = check.layers == [Layer::Kernel];
+    let matters = |status| match status {
+        Status::Pass => false,
+        Status::Info => only_kernel,
+        _ => true,
     };
-    let shown: Vec<&Finding> = check.findings.iter().skip(1).filter(shown).collect();
+    let main = main_finding(check).filter(|_| layers::route(check).is_none());
+    let shown = |finding: &&Finding| {
+        finding.id != finding::ALTERNATIVE
+            && (verbose || matters(finding.status))
+            && !main.is_some_and(|main| std::ptr::eq(main, *finding))
+    };
+    let shown: Vec<&Finding> = check.findings.iter().filter(shown).collect();
     if shown.is_empty() {
         return;
     }

@@ -24,6 +24,16 @@ pub struct DriverVerdict {
     pub findings: Vec<Finding>,
 }
 
+impl DriverVerdict {
+    /// Leaves out every other GPU.
+    pub(crate) fn only(&mut self, gpu: &Address) {
+        self.gpus.retain(|one| one.gpu == *gpu);
+        if let Some(one) = self.gpus.first() {
+            (self.verdict, self.reason) = (one.verdict, one.reason);
+        }
+    }
+}
+
 /// One GPU, judged.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GpuVerdict {
@@ -48,7 +58,7 @@ pub fn judge(facts: &DriverFacts, knowledge: &Knowledge) -> DriverVerdict {
         })
         .collect();
     // Of GPUs that are equally bad, one that another driver would help says more.
-    let best = gpus.iter().min_by_key(|one| (badness(one.verdict), is_of_gpu(one.reason)));
+    let best = gpus.iter().min_by_key(|one| (one.verdict.badness(), is_of_gpu(one.reason)));
     let (verdict, reason) = match best {
         Some(best) => (best.verdict, best.reason),
         None if facts.sysfs => (Verdict::Unsupported, Reason::NoGpu),
@@ -56,15 +66,6 @@ pub fn judge(facts: &DriverFacts, knowledge: &Knowledge) -> DriverVerdict {
     };
     let findings = case.findings(&gpus, reason);
     DriverVerdict { verdict, reason, build: case.build, gpus, findings }
-}
-
-const fn badness(verdict: Verdict) -> u8 {
-    match verdict {
-        Verdict::Supported => 0,
-        Verdict::Unknown => 1,
-        Verdict::Unsupported => 2,
-        Verdict::Blocked => 3,
-    }
 }
 
 /// Whether a reason is a property of the GPU, so that no other driver changes it.
@@ -207,7 +208,7 @@ impl Case<'_> {
                 reasons.push((one.verdict, one.reason));
             }
         }
-        reasons.sort_by_key(|(verdict, _)| badness(*verdict));
+        reasons.sort_by_key(|(verdict, _)| verdict.badness());
         if reasons.is_empty() {
             findings.push(self.finding(reason, &[]));
         }

@@ -11,11 +11,13 @@ mod hint;
 mod kernel;
 mod matrix;
 pub mod path;
+mod route;
 pub mod volume;
 mod words;
 
-pub use check::{Check, check};
+pub use check::{Check, Question, check, check_for};
 pub use hint::{HINTS, Hint, HintAdvisory, HintKernel, hints};
 pub use kernel::{InstalledVerdict, Judgement, judge, judge_release};
 pub use matrix::{MatrixRow, Provenance, Reading, Surveyed, matrix};
+pub use route::Route;
 pub use words::{FINDINGS, Finding, Layer, REASONS, Reason, Status, Verdict, finding};

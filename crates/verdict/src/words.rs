@@ -409,6 +409,8 @@ pub mod finding {
     pub const VOLUME_NONE: &str = "volume-none";
     /// Something was assumed.
     pub const VOLUME_ASSUMED: &str = "volume-assumed";
+    /// One file that was asked about.
+    pub const VOLUME_FILE: &str = "volume-file";
 }
 
 /// Every id of [`finding`].
@@ -451,4 +453,5 @@ pub const FINDINGS: &[&str] = &[
     finding::VOLUME_UNREADABLE,
     finding::VOLUME_NONE,
     finding::VOLUME_ASSUMED,
+    finding::VOLUME_FILE,
 ];

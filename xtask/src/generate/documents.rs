@@ -48,7 +48,9 @@ fn content(root: &Path, part: &str) -> anyhow::Result<String> {
             &Knowledge::embedded()?,
             &[],
         )),
-        "transcript" => transcript(root, &["check", "--root", TRANSCRIPT_HOST])?,
+        "transcript" => {
+            transcript(root, &["check", "--layer", "kernel", "--root", TRANSCRIPT_HOST])?
+        }
         _ => bail!(
             "there is no part `{part}`; there are commands, environment, exit-codes, matrix, transcript"
         ),

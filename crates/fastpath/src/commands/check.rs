@@ -1,10 +1,15 @@
 //! `fastpath check`.
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
+use std::path::Path;
 
-use fastpath_host::{Asked, gather};
+use anyhow::Context as _;
+use fastpath_host::pci::{Address, Role};
+use fastpath_host::volume::{self, Located};
+use fastpath_host::{Asked, Facts, Scope, Tree, gather_layers};
 use fastpath_knowledge::Release;
-use fastpath_verdict::{Check, Layer};
+use fastpath_verdict::{Check, Layer, Question};
 
 use crate::args::{CheckArgs, Format, LayerArg};
 use crate::error::Hinted;
@@ -18,11 +23,29 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<u8> {
             hint: "give it as `uname -r` prints it, for example 6.8.0-138-generic".to_owned(),
         })?),
     };
+    let gpu = args.gpu.as_deref().map(address).transpose()?;
     let knowledge = root::knowledge(&args.knowledge)?;
     let root = root::open(&args.root)?;
-    let facts = gather(root.tree(), &asked);
-    let layers: Vec<Layer> = args.layer.iter().map(|LayerArg::Kernel| Layer::Kernel).collect();
-    let mut check = fastpath_verdict::check(&facts, &knowledge, &layers);
+    let layers = layers(args);
+    let scope = Scope {
+        driver: layers.contains(&Layer::Driver) || layers.contains(&Layer::Volume),
+        runtime: layers.contains(&Layer::Runtime),
+        path: layers.contains(&Layer::Path),
+        volume: layers.contains(&Layer::Volume),
+    };
+    // Only this process's own host is seen with its environment.
+    let is_own = args.root.root.is_none() && args.root.snapshot.is_none();
+    let variables = environment(is_own);
+    let facts = gather_layers(root.tree(), &asked, scope, &variables);
+    if let Some(gpu) = &gpu {
+        require_gpu(gpu, &facts)?;
+    }
+    let located = match &args.path {
+        Some(path) => Some(locate(path, args, root.tree(), &facts)?),
+        None => None,
+    };
+    let question = Question { layers: &layers, gpu: gpu.as_ref(), file: located.as_ref() };
+    let mut check = fastpath_verdict::check_for(&facts, &knowledge, &question);
     aim(&mut check, args);
     if !args.quiet {
         if let Some(note) = root.note() {
@@ -34,6 +57,80 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<u8> {
         })?;
     }
     Ok(check.verdict.exit_code())
+}
+
+/// The layers to judge. A kernel that does not run has no driver loaded and no path: alone it is judged, unless more is asked.
+fn layers(args: &CheckArgs) -> Vec<Layer> {
+    let all = [Layer::Kernel, Layer::Driver, Layer::Runtime, Layer::Path, Layer::Volume];
+    if args.layer.is_empty() {
+        return if args.kernel.is_some() { vec![Layer::Kernel] } else { all.to_vec() };
+    }
+    let word = |layer: &LayerArg| match layer {
+        LayerArg::Kernel => Layer::Kernel,
+        LayerArg::Driver => Layer::Driver,
+        LayerArg::Runtime => Layer::Runtime,
+        LayerArg::Path => Layer::Path,
+        LayerArg::Volume => Layer::Volume,
+    };
+    let asked: Vec<Layer> = args.layer.iter().map(word).collect();
+    // In their own order, each once.
+    all.into_iter().filter(|layer| asked.contains(layer)).collect()
+}
+
+/// This process's environment if its own host is read, else none. What is not text names no library that could be loaded.
+pub(super) fn environment(is_own: bool) -> BTreeMap<String, String> {
+    if !is_own {
+        return BTreeMap::new();
+    }
+    let variables = std::env::vars_os();
+    variables
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+        .collect()
+}
+
+/// A PCI address, with or without its domain.
+fn address(text: &str) -> Result<Address, Hinted> {
+    let lower = text.to_ascii_lowercase();
+    let whole = if lower.matches(':').count() == 1 { format!("0000:{lower}") } else { lower };
+    Address::new(&whole).ok_or_else(|| Hinted {
+        message: format!("`{text}` is no PCI address"),
+        hint: "give it as `lspci -D` prints it, for example 0000:03:00.0".to_owned(),
+    })
+}
+
+fn require_gpu(gpu: &Address, facts: &Facts) -> Result<(), Hinted> {
+    let Some(pci) = &facts.pci else { return Ok(()) };
+    let gpus: Vec<&str> = pci.with_role(Role::Gpu).map(|gpu| gpu.address.as_str()).collect();
+    if gpus.is_empty() || gpus.contains(&gpu.as_str()) {
+        return Ok(());
+    }
+    Err(Hinted {
+        message: format!("{gpu} is no AMD GPU of this host"),
+        hint: format!("there are {}", gpus.join(", ")),
+    })
+}
+
+/// The file that is asked about, and the mount it is on. A relative path is relative to where the program runs.
+fn locate(
+    path: &Path,
+    args: &CheckArgs,
+    tree: &dyn Tree,
+    facts: &Facts,
+) -> anyhow::Result<Located> {
+    let Some(volumes) = &facts.volume else {
+        anyhow::bail!("`--path` asks about a volume, and `--layer` leaves volumes out");
+    };
+    let is_own = args.root.root.is_none() && args.root.snapshot.is_none();
+    let path = if is_own { std::path::absolute(path)? } else { path.to_owned() };
+    let text = path.to_str().filter(|text| text.starts_with('/')).ok_or_else(|| Hinted {
+        message: format!("`{}` is no absolute path in UTF-8", path.display()),
+        hint: "name a file as the host that is read names it, from `/`".to_owned(),
+    })?;
+    if is_own {
+        // A name that is mistyped would be judged by the folder it is not in.
+        std::fs::metadata(&path).with_context(|| text.to_owned())?;
+    }
+    Ok(volume::locate(tree, volumes, text))
 }
 
 /// Makes the advice to run the program again ask the question that was asked, of the host that was asked about: pasted

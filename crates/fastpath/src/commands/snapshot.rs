@@ -1,11 +1,12 @@
 //! `fastpath snapshot`.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use fastpath_host::snapshot::{
     Existing, Meta, Recorder, Replay, WriteError, same_facts, write, write_file,
 };
-use fastpath_host::{Asked, DirTree, Facts, gather};
+use fastpath_host::{Asked, DirTree, Facts, Scope, Tree, gather_layers};
 
 use crate::args::SnapshotArgs;
 use crate::error::Hinted;
@@ -32,9 +33,10 @@ pub(crate) fn run(args: &SnapshotArgs) -> anyhow::Result<u8> {
     let now = jiff::Timestamp::from_second(jiff::Timestamp::now().as_second())?;
     let meta = Meta::new(env!("CARGO_PKG_VERSION"), &now.to_string());
     let meta = if args.root.is_none() { meta.with_uname() } else { meta };
-    let (facts, archive) = record(&tree, &meta)?;
+    let variables = super::check::environment(args.root.is_none());
+    let (facts, archive) = record(&tree, &meta, &variables)?;
     // A snapshot that does not give the same facts back is worth nothing; better to know now.
-    let replayed = gather(&Replay::from_bytes(archive.clone())?, &Asked::Running);
+    let replayed = all(&Replay::from_bytes(archive.clone())?, &variables);
     anyhow::ensure!(
         same_facts(&facts, &replayed),
         "the snapshot does not give the same facts as this root"
@@ -55,10 +57,19 @@ pub(crate) fn run(args: &SnapshotArgs) -> anyhow::Result<u8> {
     Ok(0)
 }
 
+/// Every layer: a snapshot answers whatever may be asked.
+fn all(tree: &dyn Tree, variables: &BTreeMap<String, String>) -> Facts {
+    gather_layers(tree, &Asked::Running, Scope::ALL, variables)
+}
+
 /// The facts of a host and the archive of what they were found in. What was read is in memory no longer than this.
-fn record(tree: &DirTree, meta: &Meta) -> anyhow::Result<(Facts, Vec<u8>)> {
+fn record(
+    tree: &DirTree,
+    meta: &Meta,
+    variables: &BTreeMap<String, String>,
+) -> anyhow::Result<(Facts, Vec<u8>)> {
     let recorder = Recorder::new(tree);
-    let facts = gather(&recorder, &Asked::Running);
+    let facts = all(&recorder, variables);
     let mut archive = Vec::new();
     write(&recorder, meta, &mut archive)?;
     Ok((facts, archive))

@@ -51,6 +51,16 @@ pub struct PathsVerdict {
     pub findings: Vec<Finding>,
 }
 
+impl PathsVerdict {
+    /// Leaves out every other GPU.
+    pub(crate) fn only(&mut self, gpu: &Address) {
+        self.paths.retain(|path| path.gpu == *gpu);
+        if let Some(best) = self.paths.iter().min_by_key(|path| path.verdict.badness()) {
+            (self.verdict, self.reason) = (best.verdict, best.reason);
+        }
+    }
+}
+
 /// Judges every path of a host whose kernel is `release`; `None` if that is not known.
 pub fn judge(facts: &PciFacts, release: Option<&Release>, knowledge: &Knowledge) -> PathsVerdict {
     let walker = Walker::new(facts, release, knowledge);
@@ -71,7 +81,7 @@ pub fn judge(facts: &PciFacts, release: Option<&Release>, knowledge: &Knowledge)
     }
     let best = judged.iter().map(|one| (one.path.verdict, one.path.reason));
     let (verdict, reason) =
-        best.min_by_key(|(verdict, _)| badness(*verdict)).unwrap_or_else(|| {
+        best.min_by_key(|(verdict, _)| verdict.badness()).unwrap_or_else(|| {
             let reason = nothing_to_judge(facts, gpus.is_empty());
             let sure = matches!(reason, Reason::NoGpu | Reason::NoNvme);
             (if sure { Verdict::Unsupported } else { Verdict::Unknown }, reason)
@@ -103,15 +113,6 @@ fn nothing_to_judge(facts: &PciFacts, no_gpu: bool) -> Reason {
         Got::Value(_) if no_gpu => Reason::NoGpu,
         Got::Value(_) => Reason::NoNvme,
         _ => Reason::NoSysfs,
-    }
-}
-
-const fn badness(verdict: Verdict) -> u8 {
-    match verdict {
-        Verdict::Supported => 0,
-        Verdict::Unknown => 1,
-        Verdict::Unsupported => 2,
-        Verdict::Blocked => 3,
     }
 }
 

@@ -3,7 +3,7 @@
 use fastpath_host::Evidence;
 use fastpath_host::volume::{JournalSource, MAX_DEVICES, MAX_MOUNTS, MOUNTINFO};
 
-use super::{Rules, VolumeVerdict};
+use super::{FileVerdict, Rules, VolumeVerdict};
 use crate::hint::{Hint, hints};
 use crate::words::{Finding, Layer, Reason, Status, Verdict, finding};
 
@@ -328,4 +328,39 @@ fn new(
     hint: Option<Hint>,
 ) -> Finding {
     Finding::new(id, Layer::Volume, status, summary, explanation, hint)
+}
+
+/// What is said about one file that was asked about.
+pub(super) fn of_file(file: &FileVerdict) -> Finding {
+    let (path, reason) = (&file.path, file.reason.as_str());
+    let stopped = format!("The first rule that stops it is `{reason}`.");
+    let (status, summary, explanation) = match file.verdict {
+        Verdict::Supported => {
+            let aligned = match (file.offset_alignment, file.memory_alignment) {
+                (Some(offset), Some(memory)) => format!(
+                    "Offsets and lengths must be multiples of {offset} bytes, memory addresses of {memory} bytes; other requests \
+                     take the fallback."
+                ),
+                _ => "Requests that are not aligned take the fallback.".to_owned(),
+            };
+            (Status::Pass, format!("{path} is fit for the fastpath: {}", file.detail), aligned)
+        }
+        Verdict::Unsupported => (
+            Status::Fail,
+            format!("hipFile takes its fallback for {path}: {}", file.detail),
+            stopped,
+        ),
+        Verdict::Blocked => (
+            Status::Block,
+            format!("the fastpath must not be used for {path}: {}", file.detail),
+            stopped,
+        ),
+        Verdict::Unknown => {
+            (Status::Unknown, format!("it cannot be told for {path}: {}", file.detail), stopped)
+        }
+    };
+    Finding {
+        evidence: file.evidence.clone(),
+        ..new(finding::VOLUME_FILE, status, summary, explanation, None)
+    }
 }

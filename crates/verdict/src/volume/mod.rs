@@ -11,7 +11,8 @@ mod stack;
 use fastpath_host::Evidence;
 use fastpath_host::pci::Address;
 use fastpath_host::volume::{
-    Journal, JournalMode, JournalSource, MOUNTINFO, Mount, SourceKind, VolumeFacts,
+    DeviceKind, Journal, JournalMode, JournalSource, Located, MOUNTINFO, Mount, SourceKind,
+    VolumeFacts,
 };
 use fastpath_knowledge::{Knowledge, StorageRule, Treatment};
 use serde::{Deserialize, Serialize};
@@ -250,13 +251,7 @@ pub fn judge(facts: &VolumeFacts, build: Option<u64>, knowledge: &Knowledge) -> 
         .filter(|(_, mount)| !mount.hidden && mount.matters())
         .map(|(index, mount)| rules.volume(index, mount))
         .collect();
-    let rank = |verdict: Verdict| match verdict {
-        Verdict::Supported => 0,
-        Verdict::Unknown => 1,
-        Verdict::Unsupported => 2,
-        Verdict::Blocked => 3,
-    };
-    let best = volumes.iter().min_by_key(|volume| rank(volume.verdict));
+    let best = volumes.iter().min_by_key(|volume| volume.verdict.badness());
     let (verdict, reason) = match best {
         _ if facts.unread.is_some() => (Verdict::Unknown, Reason::VolumeUnreadable),
         Some(best) => (best.verdict, best.reason),
@@ -264,4 +259,44 @@ pub fn judge(facts: &VolumeFacts, build: Option<u64>, knowledge: &Knowledge) -> 
     };
     let findings = findings::findings(&rules, &volumes);
     VolumesVerdict { verdict, reason, volumes, findings }
+}
+
+/// The volumes narrowed to the one that holds a file, with the file's own verdict.
+pub(crate) fn about_file(
+    volumes: VolumesVerdict,
+    located: &Located,
+    facts: &VolumeFacts,
+    build: Option<u64>,
+    knowledge: &Knowledge,
+) -> VolumesVerdict {
+    let file = judge_file(located, facts, build, knowledge);
+    let holds = volumes.volumes.into_iter().find(|volume| Some(volume.index) == file.index);
+    let of_node = located.devices.iter().filter_map(|device| match &device.kind {
+        DeviceKind::Nvme { address } => Some(address.clone()),
+        _ => None,
+    });
+    let leaves = match &holds {
+        Some(volume) if located.devices.is_empty() => volume.leaves.clone(),
+        _ => of_node.collect(),
+    };
+    let (device, backing) =
+        holds.map_or((None, "?".to_owned()), |volume| (volume.device, volume.backing));
+    let volume = VolumeVerdict {
+        index: file.index.unwrap_or(usize::MAX),
+        mount: file.path.clone(),
+        fstype: file.fstype.clone().unwrap_or_default(),
+        device,
+        backing,
+        leaves,
+        verdict: file.verdict,
+        reason: file.reason,
+        assumed: file.assumed,
+        evidence: file.evidence.clone(),
+    };
+    VolumesVerdict {
+        verdict: file.verdict,
+        reason: file.reason,
+        findings: vec![findings::of_file(&file)],
+        volumes: vec![volume],
+    }
 }

@@ -1,0 +1,146 @@
+//! The layers beside the kernel's, for people: one line each, then paths and volumes as tables.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use fastpath_host::pci::Address;
+use fastpath_verdict::{Check, Layer, Reason, Verdict};
+
+use crate::style::{BOLD, DIM, clean, styled, table, verdict_cell};
+
+/// As many volumes as people look through at once; the rest only if asked for.
+const MANY: usize = 20;
+
+/// Why the verdict is what it is, in one word.
+pub(crate) fn reason(check: &Check<'_>) -> Reason {
+    let route = check.route.as_ref();
+    match check.layer {
+        Layer::Kernel | Layer::Runtime => None,
+        Layer::Driver | Layer::Path | Layer::Volume => route.map(|route| route.reason),
+    }
+    .unwrap_or(check.kernel.reason)
+}
+
+/// The sentence for a host on which the whole way is fine; `None` for any other.
+pub(crate) fn route(check: &Check<'_>) -> Option<String> {
+    let route = check.route.as_ref().filter(|_| check.verdict == Verdict::Supported)?;
+    let (gpu, mount) = (route.gpu.as_ref()?, route.mount.as_ref()?);
+    let drives: Vec<&str> = route.drives.iter().map(Address::as_str).collect();
+    Some(format!(
+        "GPU {gpu} and {}, on {}, are fit for the fastpath",
+        clean(mount),
+        drives.join(" ")
+    ))
+}
+
+/// One line for each judged layer; driver, path and volume say their best.
+pub(crate) fn summary(out: &mut String, check: &Check<'_>) {
+    let mut rows = Vec::new();
+    let mut row = |layer: Layer, verdict: Verdict, reason: Reason| {
+        rows.push(vec![
+            layer.as_str().to_owned(),
+            verdict.as_str().to_owned(),
+            format!("({})", reason.as_str()),
+        ]);
+    };
+    if check.is_judged(Layer::Kernel) {
+        row(Layer::Kernel, check.kernel.verdict, check.kernel.reason);
+    }
+    if let Some(driver) = &check.driver {
+        row(Layer::Driver, driver.verdict, driver.reason);
+    }
+    if let Some(paths) = &check.paths {
+        row(Layer::Path, paths.verdict, paths.reason);
+    }
+    if let Some(volumes) = &check.volumes {
+        row(Layer::Volume, volumes.verdict, volumes.reason);
+    }
+    let _ = writeln!(out, "\n{}", styled(BOLD, "layers"));
+    out.push_str(&table(&rows, 2, |_, column, cell| match column {
+        1 => verdict_cell(cell),
+        2 => DIM,
+        _ => anstyle::Style::new(),
+    }));
+}
+
+/// Every GPU with every drive; drives that are alike for a GPU share a line.
+pub(crate) fn paths(out: &mut String, check: &Check<'_>, verbose: bool) {
+    let Some(paths) = check.paths.as_ref().filter(|paths| !paths.paths.is_empty()) else { return };
+    let of_driver = |gpu: &Address| {
+        let driver = check.driver.as_ref()?;
+        driver.gpus.iter().find(|one| one.gpu == *gpu).map(|one| one.verdict.as_str())
+    };
+    let mut rows = vec![
+        ["GPU", "DRIVER", "DRIVE", "PATH", "REASON", "DISTANCE", "MAP"].map(str::to_owned).to_vec(),
+    ];
+    let mut groups: BTreeMap<_, Vec<&str>> = BTreeMap::new();
+    for path in &paths.paths {
+        let map = path.map_type.map_or("?", |kind| kind.as_str());
+        let distance =
+            path.distance.map_or_else(|| "?".to_owned(), |distance| distance.to_string());
+        // Told apart where each is asked for, or where there are few.
+        let own = (verbose || paths.paths.len() <= MANY).then_some(&path.nvme);
+        let alike = (&path.gpu, path.verdict.badness(), path.reason.as_str(), distance, map, own);
+        groups.entry(alike).or_default().push(path.nvme.as_str());
+    }
+    let words = |badness: u8| {
+        let all = [Verdict::Supported, Verdict::Unknown, Verdict::Unsupported, Verdict::Blocked];
+        all.into_iter().find(|one| one.badness() == badness).map_or("", Verdict::as_str)
+    };
+    for ((gpu, badness, reason, distance, map, _), drives) in groups {
+        let drives = match drives.as_slice() {
+            [one] => (*one).to_owned(),
+            [first, .., last] => format!("{} drives, {first} to {last}", drives.len()),
+            [] => String::new(),
+        };
+        rows.push(vec![
+            gpu.to_string(),
+            of_driver(gpu).unwrap_or("").to_owned(),
+            drives,
+            words(badness).to_owned(),
+            reason.to_owned(),
+            distance,
+            map.to_owned(),
+        ]);
+    }
+    let _ = writeln!(out, "\n{}", styled(BOLD, "GPUs and drives"));
+    out.push_str(&table(&rows, 2, |row, column, cell| match (row, column) {
+        (0, _) => DIM,
+        (_, 1 | 3) => verdict_cell(cell),
+        _ => anstyle::Style::new(),
+    }));
+}
+
+/// Mounted file systems, those that will do first.
+pub(crate) fn volumes(out: &mut String, check: &Check<'_>, verbose: bool) {
+    let Some(volumes) = check.volumes.as_ref().filter(|all| !all.volumes.is_empty()) else {
+        return;
+    };
+    let mut sorted: Vec<_> = volumes.volumes.iter().collect();
+    sorted.sort_by_key(|volume| volume.verdict.badness());
+    let shown = if verbose { sorted.len() } else { sorted.len().min(MANY) };
+    let mut rows = vec![
+        ["MOUNT", "TYPE", "DEVICE", "BACKING", "VERDICT", "REASON"].map(str::to_owned).to_vec(),
+    ];
+    for volume in &sorted[..shown] {
+        let assumed = if volume.assumed { ", assumed" } else { "" };
+        rows.push(vec![
+            clean(&volume.mount),
+            clean(&volume.fstype),
+            volume.device.as_deref().map(clean).unwrap_or_default(),
+            volume.backing.clone(),
+            volume.verdict.as_str().to_owned(),
+            format!("{}{assumed}", volume.reason.as_str()),
+        ]);
+    }
+    let _ = writeln!(out, "\n{}", styled(BOLD, "volumes"));
+    out.push_str(&table(&rows, 2, |row, column, cell| match (row, column) {
+        (0, _) => DIM,
+        (_, 4) => verdict_cell(cell),
+        _ => anstyle::Style::new(),
+    }));
+    if shown < sorted.len() {
+        let more = format!("and {} more; -v shows them all", sorted.len() - shown);
+        let _ = writeln!(out, "  {}", styled(DIM, &more));
+    }
+}
