@@ -34,10 +34,14 @@ type AisFunction =
     unsafe extern "C" fn(FileHandle, *mut c_void, u64, i64, *mut u64, *mut i32) -> c_int;
 
 macro_rules! functions {
-    ($($field:ident = $symbol:literal: fn($($argument:ty),*);)*) => {
+    (
+        always { $($field:ident = $symbol:literal: fn($($argument:ty),*);)* }
+        perhaps { $($extra:ident = $extra_symbol:literal: fn($($extra_argument:ty),*);)* }
+    ) => {
         /// The functions used, each found once.
         struct Functions {
             $($field: unsafe extern "C" fn($($argument),*) -> c_int,)*
+            $($extra: Option<unsafe extern "C" fn($($extra_argument),*) -> c_int>,)*
         }
 
         impl Functions {
@@ -56,6 +60,13 @@ macro_rules! functions {
                             }
                         }
                     },)*
+                    $($extra: {
+                        // SAFETY: the type is that of HIP's public header.
+                        let found = unsafe {
+                            library.get::<unsafe extern "C" fn($($extra_argument),*) -> c_int>($extra_symbol.to_bytes_with_nul())
+                        };
+                        found.ok().map(|symbol| *symbol)
+                    },)*
                 })
             }
         }
@@ -63,26 +74,36 @@ macro_rules! functions {
 }
 
 functions! {
-    pointer_attributes = c"hipPointerGetAttributes": fn(*mut PointerAttribute, *const c_void);
-    address_range = c"hipMemGetAddressRange": fn(*mut *mut c_void, *mut usize, *mut c_void);
-    device_count = c"hipGetDeviceCount": fn(*mut c_int);
-    get_device = c"hipGetDevice": fn(*mut c_int);
-    set_device = c"hipSetDevice": fn(c_int);
-    stream_create = c"hipStreamCreateWithFlags": fn(*mut *mut c_void, c_uint);
-    stream_destroy = c"hipStreamDestroy": fn(*mut c_void);
-    stream_synchronize = c"hipStreamSynchronize": fn(*mut c_void);
-    stream_device = c"hipStreamGetDevice": fn(*mut c_void, *mut c_int);
-    event_create = c"hipEventCreateWithFlags": fn(*mut *mut c_void, c_uint);
-    event_destroy = c"hipEventDestroy": fn(*mut c_void);
-    event_record = c"hipEventRecord": fn(*mut c_void, *mut c_void);
-    event_synchronize = c"hipEventSynchronize": fn(*mut c_void);
-    memcpy_async = c"hipMemcpyAsync": fn(*mut c_void, *const c_void, usize, c_uint, *mut c_void);
-    host_malloc = c"hipHostMalloc": fn(*mut *mut c_void, usize, c_uint);
-    host_free = c"hipHostFree": fn(*mut c_void);
-    launch_host_func = c"hipLaunchHostFunc": fn(*mut c_void, HostFunction, *mut c_void);
-    runtime_version = c"hipRuntimeGetVersion": fn(*mut c_int);
-    get_proc_address = c"hipGetProcAddress": fn(*const c_char, *mut *mut c_void, c_int, u64, *mut c_uint);
-    init = c"hipInit": fn(c_uint);
+    always {
+        pointer_attributes = c"hipPointerGetAttributes": fn(*mut PointerAttribute, *const c_void);
+        address_range = c"hipMemGetAddressRange": fn(*mut *mut c_void, *mut usize, *mut c_void);
+        device_count = c"hipGetDeviceCount": fn(*mut c_int);
+        get_device = c"hipGetDevice": fn(*mut c_int);
+        set_device = c"hipSetDevice": fn(c_int);
+        stream_create = c"hipStreamCreateWithFlags": fn(*mut *mut c_void, c_uint);
+        stream_destroy = c"hipStreamDestroy": fn(*mut c_void);
+        stream_synchronize = c"hipStreamSynchronize": fn(*mut c_void);
+        stream_device = c"hipStreamGetDevice": fn(*mut c_void, *mut c_int);
+        event_create = c"hipEventCreateWithFlags": fn(*mut *mut c_void, c_uint);
+        event_destroy = c"hipEventDestroy": fn(*mut c_void);
+        event_record = c"hipEventRecord": fn(*mut c_void, *mut c_void);
+        event_synchronize = c"hipEventSynchronize": fn(*mut c_void);
+        memcpy_async = c"hipMemcpyAsync": fn(*mut c_void, *const c_void, usize, c_uint, *mut c_void);
+        host_malloc = c"hipHostMalloc": fn(*mut *mut c_void, usize, c_uint);
+        host_free = c"hipHostFree": fn(*mut c_void);
+        launch_host_func = c"hipLaunchHostFunc": fn(*mut c_void, HostFunction, *mut c_void);
+        runtime_version = c"hipRuntimeGetVersion": fn(*mut c_int);
+        get_proc_address = c"hipGetProcAddress": fn(*const c_char, *mut *mut c_void, c_int, u64, *mut c_uint);
+        init = c"hipInit": fn(c_uint);
+    }
+    perhaps {
+        memcpy_with_stream = c"hipMemcpyWithStream": fn(*mut c_void, *const c_void, usize, c_uint, *mut c_void);
+        device_attribute = c"hipDeviceGetAttribute": fn(*mut c_int, c_int, c_int);
+        ext_malloc = c"hipExtMallocWithFlags": fn(*mut *mut c_void, usize, c_uint);
+        free = c"hipFree": fn(*mut c_void);
+        wait_value = c"hipStreamWaitValue64": fn(*mut c_void, *mut c_void, u64, c_uint, u64);
+        device_uuid = c"hipDeviceGetUuid": fn(*mut [u8; 16], c_int);
+    }
 }
 
 /// `hipStreamNonBlocking`.
@@ -91,6 +112,12 @@ const NON_BLOCKING: c_uint = 1;
 const DISABLE_TIMING: c_uint = 2;
 /// `hipHostMallocPortable`: pinned for every GPU.
 const PORTABLE: c_uint = 1;
+/// `hipMallocSignalMemory`.
+const SIGNAL_MEMORY: c_uint = 2;
+/// `hipDeviceAttributeCanUseStreamWaitValue`.
+const CAN_WAIT_VALUE: c_int = 10013;
+/// `hipStreamWaitValueGte`.
+const AT_LEAST: c_uint = 0;
 const HOST_TO_DEVICE: c_uint = 1;
 const DEVICE_TO_HOST: c_uint = 2;
 
@@ -115,6 +142,16 @@ impl fmt::Debug for Hip {
 
 fn checked(code: c_int) -> Result<(), HipError> {
     if code == 0 { Ok(()) } else { Err(HipError(code)) }
+}
+
+/// Where a copy goes to, where it comes from, and HIP's word for that.
+fn ends(direction: Direction, device: usize, host: *mut u8) -> (*mut c_void, *mut c_void, c_uint) {
+    let device = ptr::without_provenance_mut::<c_void>(device);
+    let host = host.cast::<c_void>();
+    match direction {
+        Direction::Read => (device, host, HOST_TO_DEVICE),
+        Direction::Write => (host, device, DEVICE_TO_HOST),
+    }
 }
 
 impl Hip {
@@ -257,14 +294,29 @@ impl Gpu for Hip {
         length: usize,
         stream: RawStream,
     ) -> Result<(), HipError> {
-        let device = ptr::without_provenance_mut::<c_void>(device);
-        let host = host.cast::<c_void>();
-        let (to, from, kind) = match direction {
-            Direction::Read => (device, host, HOST_TO_DEVICE),
-            Direction::Write => (host, device, DEVICE_TO_HOST),
-        };
+        let (to, from, kind) = ends(direction, device, host);
         // SAFETY: the caller's promise.
         checked(unsafe { (self.functions.memcpy_async)(to, from, length, kind, stream.0) })
+    }
+
+    unsafe fn copy_now(
+        &self,
+        direction: Direction,
+        device: usize,
+        host: *mut u8,
+        length: usize,
+        stream: RawStream,
+    ) -> Result<(), HipError> {
+        let Some(copy) = self.functions.memcpy_with_stream else {
+            // SAFETY: the caller's promise, and the copy is done when this returns.
+            return unsafe {
+                self.copy(direction, device, host, length, stream)?;
+                self.synchronize(stream)
+            };
+        };
+        let (to, from, kind) = ends(direction, device, host);
+        // SAFETY: the caller's promise.
+        checked(unsafe { copy(to, from, length, kind, stream.0) })
     }
 
     fn allocate_host(&self, length: usize) -> Result<NonNull<u8>, HipError> {
@@ -287,6 +339,57 @@ impl Gpu for Hip {
     ) -> Result<(), HipError> {
         // SAFETY: the caller's promise.
         checked(unsafe { (self.functions.launch_host_func)(stream.0, function, data) })
+    }
+
+    fn can_wait_value(&self, device: i32) -> bool {
+        let functions = &self.functions;
+        let (Some(ask), true, true, true) = (
+            functions.device_attribute,
+            functions.wait_value.is_some(),
+            functions.ext_malloc.is_some(),
+            functions.free.is_some(),
+        ) else {
+            return false;
+        };
+        let mut value = 0;
+        // SAFETY: valid for a write.
+        let known = checked(unsafe { ask(&raw mut value, CAN_WAIT_VALUE, device) });
+        known.is_ok() && value != 0
+    }
+
+    fn allocate_signal(&self) -> Result<NonNull<u64>, HipError> {
+        let allocate = self.functions.ext_malloc.ok_or(HipError::NOT_SUPPORTED)?;
+        let mut memory = ptr::null_mut();
+        // SAFETY: valid for a write.
+        checked(unsafe { allocate(&raw mut memory, size_of::<u64>(), SIGNAL_MEMORY) })?;
+        let signal = NonNull::new(memory.cast::<u64>()).ok_or(HipError::OUT_OF_MEMORY)?;
+        // SAFETY: new memory of this size that the CPU writes too, which is what signal memory is.
+        unsafe { signal.write_volatile(0) };
+        Ok(signal)
+    }
+
+    unsafe fn free_signal(&self, signal: NonNull<u64>) -> Result<(), HipError> {
+        let free = self.functions.free.ok_or(HipError::NOT_SUPPORTED)?;
+        // SAFETY: the caller's promise.
+        checked(unsafe { free(signal.as_ptr().cast()) })
+    }
+
+    unsafe fn wait_value(
+        &self,
+        stream: RawStream,
+        signal: NonNull<u64>,
+        value: u64,
+    ) -> Result<(), HipError> {
+        let wait = self.functions.wait_value.ok_or(HipError::NOT_SUPPORTED)?;
+        // SAFETY: the caller's promise.
+        checked(unsafe { wait(stream.0, signal.as_ptr().cast(), value, AT_LEAST, u64::MAX) })
+    }
+
+    fn uuid(&self, device: i32) -> Option<[u8; 16]> {
+        let mut uuid = [0; 16];
+        // SAFETY: valid for a write.
+        checked(unsafe { (self.functions.device_uuid?)(&raw mut uuid, device) }).ok()?;
+        Some(uuid)
     }
 
     fn has_direct_storage(&self) -> bool {

@@ -221,6 +221,26 @@ pub trait Gpu: Send + Sync + fmt::Debug {
         stream: RawStream,
     ) -> Result<(), HipError>;
 
+    /// Copies between host and GPU memory, after what is in the stream, and returns when it is done.
+    ///
+    /// # Safety
+    ///
+    /// Both ranges are valid, and the stream is one.
+    unsafe fn copy_now(
+        &self,
+        direction: Direction,
+        device: usize,
+        host: *mut u8,
+        length: usize,
+        stream: RawStream,
+    ) -> Result<(), HipError> {
+        // SAFETY: the caller's promise, and the copy is done when this returns.
+        unsafe {
+            self.copy(direction, device, host, length, stream)?;
+            self.synchronize(stream)
+        }
+    }
+
     /// Pinned host memory.
     fn allocate_host(&self, length: usize) -> Result<NonNull<u8>, HipError>;
 
@@ -242,6 +262,34 @@ pub trait Gpu: Send + Sync + fmt::Debug {
         function: HostFunction,
         data: *mut c_void,
     ) -> Result<(), HipError>;
+
+    /// Whether streams of a GPU can wait for a number in memory.
+    fn can_wait_value(&self, device: i32) -> bool;
+
+    /// Memory for such a number, 8 bytes that the CPU writes too, zero at first. It belongs to the current GPU.
+    fn allocate_signal(&self) -> Result<NonNull<u64>, HipError>;
+
+    /// Gives it back.
+    ///
+    /// # Safety
+    ///
+    /// It came from [`Gpu::allocate_signal`], no stream waits for it, and it is not used again.
+    unsafe fn free_signal(&self, signal: NonNull<u64>) -> Result<(), HipError>;
+
+    /// Has the stream wait until the number is at least `value`.
+    ///
+    /// # Safety
+    ///
+    /// The signal came from [`Gpu::allocate_signal`] and stays until the stream has passed.
+    unsafe fn wait_value(
+        &self,
+        stream: RawStream,
+        signal: NonNull<u64>,
+        value: u64,
+    ) -> Result<(), HipError>;
+
+    /// The 16 bytes that name a GPU for good; `None` if the runtime does not tell.
+    fn uuid(&self, device: i32) -> Option<[u8; 16]>;
 
     /// Whether both functions of AMD's direct storage interface are there.
     fn has_direct_storage(&self) -> bool;

@@ -1,0 +1,228 @@
+//! A registered file: what was learned of it once, and what its fastpath taught since.
+
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+
+use fastpath_host::Tree;
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, StatxFlags};
+use rustix::io::Errno;
+
+use crate::choose::{REASONS, Reason};
+use crate::error::Error;
+use crate::filesystem::FileSystems;
+
+/// What direct I/O is aligned to where the file system does not tell.
+const USUAL_ALIGN: u32 = 4096;
+
+/// What drivers that know no file's own alignment ask for.
+const PAGE: u32 = 4096;
+
+/// GPUs whose refusals are remembered.
+const GPUS: usize = 16;
+
+/// After so many refusals in a row a GPU is not asked again for this file.
+const PATIENCE: u8 = 4;
+
+/// A registered file. It has descriptors of its own: a number that its program closes and uses again leads to no other file.
+/// As everywhere, closing any descriptor of a file drops the process's POSIX record locks on it, which deregistration does.
+#[derive(Debug)]
+pub(crate) struct File {
+    /// The client's descriptor, which may mean another file by now.
+    number: RawFd,
+    identity: (u64, u64),
+    /// The client's file, with its flags.
+    own: OwnedFd,
+    /// The same file with `O_DIRECT` the other way round.
+    other: Option<OwnedFd>,
+    client_is_direct: bool,
+    must_sync: bool,
+    memory_align: u32,
+    offset_align: u32,
+    refused: Option<Reason>,
+    /// Whether the driver wants pages, whatever the file says.
+    wants_pages: AtomicBool,
+    refusals: [AtomicU8; GPUS],
+    reasons: [AtomicU64; REASONS],
+}
+
+/// The flags that the same file is opened with again; others act at opening only, or would forbid it.
+const KEPT: OFlags = OFlags::ACCMODE.union(OFlags::APPEND).union(OFlags::SYNC).union(OFlags::DSYNC);
+
+fn system(call: &'static str) -> impl Fn(Errno) -> Error {
+    move |errno| Error::System { call, errno }
+}
+
+impl File {
+    /// Looks at a descriptor and takes a copy of it.
+    pub(crate) fn open(
+        number: RawFd,
+        tree: &dyn Tree,
+        file_systems: &FileSystems,
+        any_file_system: bool,
+    ) -> Result<Self, Error> {
+        let own = crate::descriptor::duplicate(number).map_err(system("dup"))?;
+        let wanted = StatxFlags::TYPE | StatxFlags::MODE | StatxFlags::INO | StatxFlags::DIOALIGN;
+        let stat =
+            rustix::fs::statx(&own, c"", AtFlags::EMPTY_PATH, wanted).map_err(system("statx"))?;
+        let flags = rustix::fs::fcntl_getfl(&own).map_err(system("fcntl"))?;
+        if flags.contains(OFlags::PATH) {
+            return Err(Error::System { call: "fcntl", errno: Errno::BADF });
+        }
+        let kind = FileType::from_raw_mode(u32::from(stat.stx_mode));
+        let can_be_direct = matches!(kind, FileType::RegularFile | FileType::BlockDevice);
+        let client_is_direct = flags.contains(OFlags::DIRECT);
+        let other = if can_be_direct { reopen(&own, flags)? } else { None };
+        let tells = StatxFlags::from_bits_retain(stat.stx_mask).contains(StatxFlags::DIOALIGN);
+        let (memory_align, offset_align) = if tells {
+            (stat.stx_dio_mem_align, stat.stx_dio_offset_align)
+        } else {
+            (USUAL_ALIGN, USUAL_ALIGN)
+        };
+        let device = (stat.stx_dev_major, stat.stx_dev_minor);
+        let aligns = memory_align.is_power_of_two() && offset_align.is_power_of_two();
+        let has_direct = client_is_direct || other.is_some();
+        let refused = if !can_be_direct {
+            Some(Reason::FileType)
+        } else if !has_direct || !aligns {
+            Some(Reason::NoDirectIo)
+        } else if flags.contains(OFlags::APPEND) {
+            Some(Reason::Append)
+        } else if kind == FileType::BlockDevice || any_file_system {
+            None
+        } else {
+            file_systems.get(tree, device).refusal()
+        };
+        Ok(Self {
+            number,
+            identity: (rustix::fs::makedev(device.0, device.1), stat.stx_ino),
+            own,
+            other,
+            client_is_direct,
+            must_sync: flags.intersects(OFlags::DIRECT | OFlags::SYNC | OFlags::DSYNC),
+            memory_align: if aligns { memory_align } else { USUAL_ALIGN },
+            offset_align: if aligns { offset_align } else { USUAL_ALIGN },
+            refused,
+            wants_pages: AtomicBool::new(false),
+            refusals: Default::default(),
+            reasons: std::array::from_fn(|_| AtomicU64::new(0)),
+        })
+    }
+
+    /// The client's number for it when it was registered.
+    pub(crate) fn number(&self) -> RawFd {
+        self.number
+    }
+
+    /// Whether both are one file, by device and inode.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        self.identity == other.identity
+    }
+
+    /// The descriptor through the page cache; without `/proc` the only one there is.
+    pub(crate) fn buffered(&self) -> BorrowedFd<'_> {
+        match &self.other {
+            Some(other) if self.client_is_direct => other.as_fd(),
+            _ => self.own.as_fd(),
+        }
+    }
+
+    /// The descriptor with `O_DIRECT`.
+    pub(crate) fn direct(&self) -> Option<BorrowedFd<'_>> {
+        if self.client_is_direct {
+            Some(self.own.as_fd())
+        } else {
+            self.other.as_ref().map(AsFd::as_fd)
+        }
+    }
+
+    /// The same if the client asked for it, so that the fallback keeps past the page cache too, and what offset and size must be
+    /// multiples of. Whole pages at least: part of a page must not be in the cache while its rest is written past it.
+    pub(crate) fn client_direct(&self) -> Option<(BorrowedFd<'_>, u64)> {
+        let usable = self.client_is_direct && self.memory_align <= PAGE;
+        usable.then(|| (self.own.as_fd(), u64::from(self.offset_align.max(PAGE))))
+    }
+
+    /// Whether the client expects what was written to be on the drive when the call returns.
+    pub(crate) fn must_sync(&self) -> bool {
+        self.must_sync
+    }
+
+    /// What offset and size, and what the address must be multiples of, and whether the driver taught it.
+    pub(crate) fn alignment(&self) -> (u64, u64, bool) {
+        let learned = self.wants_pages.load(Ordering::Relaxed);
+        let at_least = if learned { PAGE } else { 1 };
+        let (offset, memory) = (self.offset_align.max(at_least), self.memory_align.max(at_least));
+        (u64::from(offset), u64::from(memory), learned)
+    }
+
+    /// Why no request to this GPU can take the fastpath.
+    pub(crate) fn refused(&self, device: i32) -> Option<Reason> {
+        if self.refused.is_some() {
+            return self.refused;
+        }
+        let count = self.refusals(device)?.load(Ordering::Relaxed);
+        (count >= PATIENCE).then_some(Reason::Unreachable)
+    }
+
+    fn refusals(&self, device: i32) -> Option<&AtomicU8> {
+        usize::try_from(device).ok().and_then(|index| self.refusals.get(index))
+    }
+
+    /// The fastpath worked.
+    pub(crate) fn remember_success(&self, device: i32) {
+        if let Some(count) = self.refusals(device)
+            && count.load(Ordering::Relaxed) != 0
+        {
+            count.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// The driver refused a request. What it says about this file and GPU, or about alignment, holds for the next request too.
+    pub(crate) fn remember_refusal(
+        &self,
+        device: i32,
+        errno: Errno,
+        offset: u64,
+        size: u64,
+        address: u64,
+    ) {
+        let is_whole = (offset | size | address).is_multiple_of(u64::from(PAGE));
+        match errno {
+            Errno::INVAL if !is_whole => self.wants_pages.store(true, Ordering::Relaxed),
+            Errno::NODEV | Errno::OPNOTSUPP => {
+                if let Some(count) = self.refusals(device) {
+                    // Several threads may count one too few: it is patience, not a limit.
+                    let seen = count.load(Ordering::Relaxed);
+                    count.store(seen.saturating_add(1), Ordering::Relaxed);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Counts a reason; true the first time.
+    pub(crate) fn count(&self, reason: Reason) -> bool {
+        self.reasons
+            .get(reason as usize)
+            .is_some_and(|count| count.fetch_add(1, Ordering::Relaxed) == 0)
+    }
+
+    /// How often each reason was met.
+    pub(crate) fn reasons(&self) -> Vec<(Reason, u64)> {
+        let counted = Reason::ALL.iter().zip(&self.reasons);
+        let counted = counted.map(|(reason, count)| (*reason, count.load(Ordering::Relaxed)));
+        counted.filter(|(_, count)| *count > 0).collect()
+    }
+}
+
+/// The file again, with `O_DIRECT` the other way round; the client's own flags are never touched. `None` if that cannot be:
+/// the file system does no direct I/O, or there is no `/proc` to open it through.
+fn reopen(own: &OwnedFd, flags: OFlags) -> Result<Option<OwnedFd>, Error> {
+    let flags = (flags & KEPT) | ((flags ^ OFlags::DIRECT) & OFlags::DIRECT) | OFlags::CLOEXEC;
+    let path = format!("/proc/self/fd/{}", own.as_raw_fd());
+    match rustix::fs::open(path, flags, Mode::empty()) {
+        Ok(fd) => Ok(Some(fd)),
+        Err(Errno::INVAL | Errno::NOENT | Errno::NOTDIR | Errno::OPNOTSUPP) => Ok(None),
+        Err(errno) => Err(Error::System { call: "open", errno }),
+    }
+}

@@ -1,0 +1,37 @@
+//! Files to GPU memory and back: from the drive directly where the host can, through host memory elsewhere.
+//!
+//! A request goes one of three ways ([`choose`]): *fastpath*, where the drive writes into the GPU over PCIe; *fallback*, through
+//! pinned host memory; or, if the buffer is host memory, a plain system call. Why a request did not take the fastpath is kept with
+//! its file.
+//!
+//! It lives in other people's programs: it starts no thread and loads nothing before it is needed, holds no lock during I/O, and
+//! does not panic. It draws nothing and knows no C: see `hipfile-capi`. It does not judge kernels: see `verdict`.
+
+// Addresses, sizes and file offsets are taken for each other.
+const _: () = assert!(size_of::<usize>() == size_of::<u64>());
+
+mod bounce;
+mod buffer;
+pub mod choose;
+pub mod config;
+mod descriptor;
+mod driver;
+pub mod error;
+mod fallback;
+mod fastpath;
+mod file;
+pub mod filesystem;
+mod filling;
+pub mod gate;
+pub mod log;
+pub mod raw;
+mod registry;
+mod runtime;
+mod sync;
+#[cfg(test)]
+mod tests;
+mod transfer;
+
+pub use error::Error;
+pub use runtime::{Options, Runtime};
+pub use transfer::MAX_SIZE;

@@ -1,0 +1,203 @@
+//! Everything of one process: what the environment wants, the GPUs' runtime, and what is registered.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use fastpath_gpu::{Gpu, Hip, LoadError};
+use fastpath_host::{DirTree, Tree};
+
+use crate::bounce::Lanes;
+use crate::buffer::Buffer;
+use crate::choose::Reason;
+use crate::config::Config;
+use crate::driver::Driver;
+use crate::error::Error;
+use crate::file::File;
+use crate::filesystem::FileSystems;
+use crate::gate::Gate;
+use crate::log::{Level, Log, Sink};
+
+/// How the runtime of GPUs is had; asked once, when it is first needed.
+type Loader = Box<dyn Fn() -> Result<Arc<dyn Gpu>, LoadError> + Send + Sync>;
+
+/// What a runtime stands on. [`Options::of_process`] is this process and its host; tests exchange parts.
+pub struct Options {
+    /// The environment's wishes.
+    pub config: Config,
+    /// The host, as its kernel layer and its mounts are read.
+    pub tree: Box<dyn Tree + Send + Sync>,
+    /// What the running kernel calls itself, whatever the tree says.
+    pub uname: Option<String>,
+    /// Where knowledge is added from instead of `/etc/fastpath/knowledge.d`.
+    pub knowledge_directory: Option<PathBuf>,
+    /// The GPUs.
+    pub gpu: Loader,
+    /// Where log lines go instead of standard error.
+    pub log: Option<Sink>,
+}
+
+impl std::fmt::Debug for Options {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Options")
+            .field("config", &self.config)
+            .field("uname", &self.uname)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A host that nothing can be read of.
+struct NoTree;
+
+impl Tree for NoTree {
+    fn read(
+        &self,
+        _: &str,
+        _: &fastpath_host::Want,
+    ) -> Result<fastpath_host::Content, fastpath_host::ReadError> {
+        Err(fastpath_host::ReadError::Missing)
+    }
+
+    fn list(&self, _: &str) -> Result<Vec<fastpath_host::Entry>, fastpath_host::ReadError> {
+        Err(fastpath_host::ReadError::Missing)
+    }
+
+    fn kind(&self, _: &str) -> Result<fastpath_host::FileKind, fastpath_host::ReadError> {
+        Err(fastpath_host::ReadError::Missing)
+    }
+}
+
+impl Options {
+    /// This process, its environment and its host.
+    pub fn of_process() -> Self {
+        Self::with_environment(|name| std::env::var_os(name))
+    }
+
+    /// This host with another environment.
+    pub fn with_environment(get: impl Fn(&str) -> Option<OsString>) -> Self {
+        let tree: Box<dyn Tree + Send + Sync> = match DirTree::open(Path::new("/")) {
+            Ok(tree) => Box::new(tree),
+            Err(_) => Box::new(NoTree),
+        };
+        Self {
+            config: Config::read(get),
+            tree,
+            uname: rustix::system::uname().release().to_str().ok().map(str::to_owned),
+            knowledge_directory: None,
+            gpu: Box::new(|| Hip::load().map(|hip| Arc::new(hip) as Arc<dyn Gpu>)),
+            log: None,
+        }
+    }
+}
+
+/// See the module.
+pub struct Runtime {
+    pub(crate) config: Config,
+    pub(crate) log: Log,
+    pub(crate) driver: Driver<File, Buffer>,
+    pub(crate) lanes: Lanes,
+    tree: Box<dyn Tree + Send + Sync>,
+    uname: Option<String>,
+    knowledge_directory: Option<PathBuf>,
+    loader: Loader,
+    gpu: OnceLock<Result<Arc<dyn Gpu>, LoadError>>,
+    gate: OnceLock<Gate>,
+    file_systems: FileSystems,
+    /// Whether the driver said that it does not know direct storage.
+    no_driver: AtomicBool,
+    warned: AtomicBool,
+}
+
+impl std::fmt::Debug for Runtime {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Runtime")
+            .field("config", &self.config)
+            .field("gate", &self.gate)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Runtime {
+    /// A runtime in which nothing is registered. It looks at nothing before it is used.
+    pub fn new(options: Options) -> Self {
+        let log = Log::new(options.config.log, options.log);
+        for warning in &options.config.warnings {
+            log.say(Level::Warn, || warning.clone());
+        }
+        Self {
+            config: options.config,
+            log,
+            driver: Driver::new(),
+            lanes: Lanes::default(),
+            tree: options.tree,
+            uname: options.uname,
+            knowledge_directory: options.knowledge_directory,
+            loader: options.gpu,
+            gpu: OnceLock::new(),
+            gate: OnceLock::new(),
+            file_systems: FileSystems::default(),
+            no_driver: AtomicBool::new(false),
+            warned: AtomicBool::new(false),
+        }
+    }
+
+    /// The GPUs, or why there are none.
+    pub(crate) fn gpu(&self) -> Result<&Arc<dyn Gpu>, Error> {
+        self.gpu
+            .get_or_init(|| (self.loader)())
+            .as_ref()
+            .map_err(|error| Error::NoHip(error.clone()))
+    }
+
+    /// What the kernel allows; judged when the driver is first opened.
+    pub fn gate(&self) -> &Gate {
+        self.gate.get_or_init(|| {
+            let directory = self.knowledge_directory.as_deref();
+            Gate::evaluate(
+                self.tree.as_ref(),
+                self.uname.as_deref(),
+                directory,
+                &self.config,
+                &self.log,
+            )
+        })
+    }
+
+    /// What must hold before the driver opens, explicitly or not: done without any lock.
+    pub(crate) fn ready(&self) -> Result<(), Error> {
+        self.config.check()?;
+        self.gate();
+        Ok(())
+    }
+
+    /// Looks at a file to be registered.
+    pub(crate) fn open_file(&self, number: i32) -> Result<File, Error> {
+        File::open(number, self.tree.as_ref(), &self.file_systems, self.config.any_file_system)
+    }
+
+    /// Why nothing at all takes the fastpath.
+    pub(crate) fn closed(&self, gpu: &dyn Gpu) -> Option<Reason> {
+        if self.config.forces_fallback() {
+            Some(Reason::Forced)
+        } else if let Some(reason) = self.gate().closed {
+            Some(reason)
+        } else if !gpu.has_direct_storage() {
+            Some(Reason::NoInterface)
+        } else if self.no_driver.load(Ordering::Relaxed) {
+            Some(Reason::NoDriver)
+        } else {
+            None
+        }
+    }
+
+    /// The driver does not know direct storage: that does not change while it is loaded.
+    pub(crate) fn driver_is_without(&self) {
+        self.no_driver.store(true, Ordering::Relaxed);
+    }
+
+    /// True once.
+    pub(crate) fn is_first_warning(&self) -> bool {
+        !self.warned.swap(true, Ordering::Relaxed)
+    }
+}

@@ -1,0 +1,367 @@
+//! A GPU whose memory no CPU can reach, and whose streams do nothing before someone waits for them: a pointer that is used on the
+//! wrong side faults, and memory that is used before its copy is done holds the wrong bytes.
+#![allow(unsafe_code)]
+
+use std::cell::Cell;
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::ffi::c_void;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard};
+
+use fastpath_gpu::{
+    Attributes, Direction, Gpu, HipError, HostFunction, MemoryKind, RawEvent, RawStream, Transfer,
+};
+
+const RESERVED: usize = 256 << 20;
+
+thread_local! {
+    static CURRENT: Cell<i32> = const { Cell::new(0) };
+}
+
+#[derive(Debug)]
+struct Memory {
+    base: usize,
+    bytes: Vec<u8>,
+    next: usize,
+    allocations: BTreeMap<usize, (usize, MemoryKind, i32)>,
+}
+
+#[derive(Debug)]
+struct Copy {
+    direction: Direction,
+    device: usize,
+    host: usize,
+    length: usize,
+}
+
+#[derive(Debug, Default)]
+struct Streams {
+    next: usize,
+    waiting: HashMap<usize, VecDeque<Copy>>,
+    device: HashMap<usize, i32>,
+    /// Of each event, its stream and how many copies must be left in it at most.
+    events: HashMap<usize, (usize, u64)>,
+    done: HashMap<usize, u64>,
+    queued: HashMap<usize, u64>,
+}
+
+/// What a call of the direct interface shall do instead of its work.
+pub(crate) type Script = Box<dyn Fn(u64) -> Option<Transfer> + Send + Sync>;
+
+pub(crate) struct Mock {
+    memory: Mutex<Memory>,
+    streams: Mutex<Streams>,
+    pub(crate) host_allocations: AtomicUsize,
+    pub(crate) direct: AtomicBool,
+    pub(crate) transfers: AtomicUsize,
+    pub(crate) copies: AtomicUsize,
+    /// The copy with this number fails, counted from 1.
+    pub(crate) fail_copy: AtomicUsize,
+    pub(crate) script: Mutex<Option<Script>>,
+    /// Runs in the middle of a transfer.
+    pub(crate) meanwhile: Mutex<Option<Box<dyn Fn() + Send + Sync>>>,
+    pub(crate) attribute_error: AtomicU64,
+}
+
+impl std::fmt::Debug for Mock {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Mock")
+    }
+}
+
+impl Mock {
+    pub(crate) fn new() -> Self {
+        use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
+        // SAFETY: a new mapping wherever there is room; it is never unmapped.
+        let base = unsafe {
+            mmap_anonymous(
+                std::ptr::null_mut(),
+                RESERVED,
+                ProtFlags::empty(),
+                MapFlags::PRIVATE | MapFlags::NORESERVE,
+            )
+        };
+        let base = base.expect("an address range").addr();
+        let memory =
+            Memory { base, bytes: vec![0; RESERVED], next: base, allocations: BTreeMap::new() };
+        Self {
+            memory: Mutex::new(memory),
+            streams: Mutex::default(),
+            host_allocations: AtomicUsize::new(0),
+            direct: AtomicBool::new(true),
+            transfers: AtomicUsize::new(0),
+            copies: AtomicUsize::new(0),
+            fail_copy: AtomicUsize::new(0),
+            script: Mutex::new(None),
+            meanwhile: Mutex::new(None),
+            attribute_error: AtomicU64::new(0),
+        }
+    }
+
+    fn memory(&self) -> MutexGuard<'_, Memory> {
+        self.memory.lock().unwrap()
+    }
+
+    /// GPU memory, with a gap behind it.
+    pub(crate) fn allocate(&self, length: usize, device: i32) -> usize {
+        let mut memory = self.memory();
+        let address = memory.next;
+        memory.next += length.next_multiple_of(4096) + 4096;
+        assert!(memory.next <= memory.base + RESERVED);
+        memory.allocations.insert(address, (length, MemoryKind::Device, device));
+        address
+    }
+
+    /// Host memory of the test's that HIP shall know.
+    pub(crate) fn adopt(&self, host: &mut [u8], kind: MemoryKind) -> usize {
+        let address = host.as_mut_ptr().expose_provenance();
+        self.memory().allocations.insert(address, (host.len(), kind, 0));
+        address
+    }
+
+    pub(crate) fn poke(&self, address: usize, bytes: &[u8]) {
+        let mut memory = self.memory();
+        let start = address - memory.base;
+        memory.bytes[start..start + bytes.len()].copy_from_slice(bytes);
+    }
+
+    pub(crate) fn peek(&self, address: usize, length: usize) -> Vec<u8> {
+        let memory = self.memory();
+        let start = address - memory.base;
+        memory.bytes[start..start + length].to_vec()
+    }
+
+    fn copy(&self, copy: &Copy) {
+        let mut memory = self.memory();
+        let start = copy.device - memory.base;
+        let device = &mut memory.bytes[start..start + copy.length];
+        let host: *mut u8 = std::ptr::with_exposed_provenance_mut(copy.host);
+        // SAFETY: the library says that this is pinned memory of this length, and that it leaves it alone.
+        let host = unsafe { std::slice::from_raw_parts_mut(host, copy.length) };
+        match copy.direction {
+            Direction::Read => device.copy_from_slice(host),
+            Direction::Write => host.copy_from_slice(device),
+        }
+    }
+
+    /// Does what is in a stream until so many copies have been done.
+    fn advance(&self, stream: usize, until: u64) {
+        loop {
+            let copy = {
+                let mut streams = self.streams.lock().unwrap();
+                let done = streams.done.entry(stream).or_default();
+                if *done >= until {
+                    return;
+                }
+                *done += 1;
+                streams
+                    .waiting
+                    .get_mut(&stream)
+                    .and_then(VecDeque::pop_front)
+                    .expect("a queued copy")
+            };
+            self.copy(&copy);
+        }
+    }
+
+    fn find(&self, address: usize) -> Option<(usize, usize, MemoryKind, i32)> {
+        let memory = self.memory();
+        let (base, (length, kind, device)) = memory.allocations.range(..=address).next_back()?;
+        (address < base + length).then_some((*base, *length, *kind, *device))
+    }
+}
+
+impl Gpu for Mock {
+    fn attributes(&self, address: usize) -> Result<Attributes, HipError> {
+        let error = self.attribute_error.load(Ordering::Relaxed);
+        if error != 0 {
+            return Err(HipError(error as i32));
+        }
+        match self.find(address) {
+            Some((_, _, kind, device)) => Ok(Attributes { kind, device }),
+            None => Ok(Attributes { kind: MemoryKind::Unregistered, device: 0 }),
+        }
+    }
+
+    fn allocation(&self, address: usize) -> Result<(usize, usize), HipError> {
+        self.find(address).map(|(base, length, ..)| (base, length)).ok_or(HipError::NOT_FOUND)
+    }
+
+    fn device_count(&self) -> Result<i32, HipError> {
+        Ok(2)
+    }
+
+    fn device(&self) -> Result<i32, HipError> {
+        Ok(CURRENT.get())
+    }
+
+    fn set_device(&self, device: i32) -> Result<(), HipError> {
+        CURRENT.set(device);
+        Ok(())
+    }
+
+    fn create_stream(&self) -> Result<RawStream, HipError> {
+        let mut streams = self.streams.lock().unwrap();
+        streams.next += 1;
+        let stream = streams.next;
+        streams.waiting.insert(stream, VecDeque::new());
+        streams.device.insert(stream, CURRENT.get());
+        Ok(RawStream(std::ptr::without_provenance_mut(stream)))
+    }
+
+    unsafe fn destroy_stream(&self, stream: RawStream) -> Result<(), HipError> {
+        let left = self.streams.lock().unwrap().waiting.remove(&stream.0.addr());
+        assert!(left.expect("a stream").is_empty());
+        Ok(())
+    }
+
+    unsafe fn synchronize(&self, stream: RawStream) -> Result<(), HipError> {
+        let stream = stream.0.addr();
+        let all = self.streams.lock().unwrap().queued.get(&stream).copied().unwrap_or(0);
+        self.advance(stream, all);
+        Ok(())
+    }
+
+    unsafe fn stream_device(&self, stream: RawStream) -> Result<i32, HipError> {
+        Ok(self.streams.lock().unwrap().device.get(&stream.0.addr()).copied().unwrap_or(0))
+    }
+
+    fn create_event(&self) -> Result<RawEvent, HipError> {
+        let mut streams = self.streams.lock().unwrap();
+        streams.next += 1;
+        let event = streams.next;
+        streams.events.insert(event, (0, 0));
+        Ok(RawEvent(std::ptr::without_provenance_mut(event)))
+    }
+
+    unsafe fn destroy_event(&self, event: RawEvent) -> Result<(), HipError> {
+        self.streams.lock().unwrap().events.remove(&event.0.addr()).expect("an event");
+        Ok(())
+    }
+
+    unsafe fn record_event(&self, event: RawEvent, stream: RawStream) -> Result<(), HipError> {
+        let mut streams = self.streams.lock().unwrap();
+        let queued = streams.queued.get(&stream.0.addr()).copied().unwrap_or(0);
+        streams.events.insert(event.0.addr(), (stream.0.addr(), queued));
+        Ok(())
+    }
+
+    unsafe fn wait_event(&self, event: RawEvent) -> Result<(), HipError> {
+        let (stream, until) = self.streams.lock().unwrap().events[&event.0.addr()];
+        self.advance(stream, until);
+        Ok(())
+    }
+
+    unsafe fn copy(
+        &self,
+        direction: Direction,
+        device: usize,
+        host: *mut u8,
+        length: usize,
+        stream: RawStream,
+    ) -> Result<(), HipError> {
+        if self.copies.fetch_add(1, Ordering::Relaxed) + 1 == self.fail_copy.load(Ordering::Relaxed)
+        {
+            return Err(HipError::UNKNOWN);
+        }
+        let (base, allocated, kind, owner) = self.find(device).expect("device memory");
+        assert!(kind == MemoryKind::Device && device + length <= base + allocated);
+        let stream = stream.0.addr();
+        let mut streams = self.streams.lock().unwrap();
+        assert_eq!(streams.device[&stream], owner, "a copy in another GPU's stream");
+        let copy = Copy { direction, device, host: host.expose_provenance(), length };
+        streams.waiting.get_mut(&stream).expect("a stream").push_back(copy);
+        *streams.queued.entry(stream).or_default() += 1;
+        Ok(())
+    }
+
+    fn can_wait_value(&self, _: i32) -> bool {
+        false
+    }
+
+    fn allocate_signal(&self) -> Result<NonNull<u64>, HipError> {
+        Err(HipError::NOT_SUPPORTED)
+    }
+
+    unsafe fn free_signal(&self, _: NonNull<u64>) -> Result<(), HipError> {
+        Err(HipError::NOT_SUPPORTED)
+    }
+
+    unsafe fn wait_value(&self, _: RawStream, _: NonNull<u64>, _: u64) -> Result<(), HipError> {
+        Err(HipError::NOT_SUPPORTED)
+    }
+
+    fn uuid(&self, device: i32) -> Option<[u8; 16]> {
+        Some([device as u8 + 1; 16])
+    }
+
+    fn allocate_host(&self, length: usize) -> Result<NonNull<u8>, HipError> {
+        self.host_allocations.fetch_add(1, Ordering::Relaxed);
+        // Not at the start of a page, which HIP does not promise.
+        let memory = vec![0xEE_u8; length + 64].leak();
+        memory.as_mut_ptr().expose_provenance();
+        Ok(NonNull::from(&mut memory[64]))
+    }
+
+    unsafe fn free_host(&self, _: NonNull<u8>) -> Result<(), HipError> {
+        self.host_allocations.fetch_sub(1, Ordering::Relaxed);
+        Ok(())
+    }
+
+    unsafe fn launch(&self, _: RawStream, _: HostFunction, _: *mut c_void) -> Result<(), HipError> {
+        Err(HipError::NOT_SUPPORTED)
+    }
+
+    fn has_direct_storage(&self) -> bool {
+        self.direct.load(Ordering::Relaxed)
+    }
+
+    unsafe fn transfer(
+        &self,
+        direction: Direction,
+        fd: i32,
+        address: usize,
+        length: u64,
+        offset: i64,
+    ) -> Option<Transfer> {
+        if !self.direct.load(Ordering::Relaxed) {
+            return None;
+        }
+        self.transfers.fetch_add(1, Ordering::Relaxed);
+        if let Some(meanwhile) = &*self.meanwhile.lock().unwrap() {
+            meanwhile();
+        }
+        let scripted = self.script.lock().unwrap().as_ref().and_then(|script| script(length));
+        let (base, allocated, kind, _) = self.find(address).expect("device memory");
+        assert!(kind == MemoryKind::Device && address + length as usize <= base + allocated);
+        // A scripted failure has moved what it says it has.
+        let is_true = |answer: &Transfer| answer.copied <= length && answer.errno == 0;
+        let real =
+            scripted.map_or(length, |answer| if is_true(&answer) { answer.copied } else { 0 });
+        let length = real as usize;
+        let mut memory = vec![0_u8; length + 4096];
+        let start = memory.as_ptr().addr().next_multiple_of(4096) - memory.as_ptr().addr();
+        let buffer = &mut memory[start..start + length];
+        let moved = match direction {
+            // SAFETY: a slice of this test's.
+            Direction::Read => unsafe {
+                libc::pread64(fd, buffer.as_mut_ptr().cast(), length, offset)
+            },
+            Direction::Write => {
+                buffer.copy_from_slice(&self.peek(address, length));
+                // SAFETY: as above.
+                unsafe { libc::pwrite64(fd, buffer.as_ptr().cast(), length, offset) }
+            }
+        };
+        assert!(moved >= 0, "{}", std::io::Error::last_os_error());
+        if direction == Direction::Read {
+            self.poke(address, &buffer[..moved as usize]);
+        }
+        scripted.or(Some(Transfer { error: 0, status: 0, copied: moved as u64, errno: 0 }))
+    }
+
+    fn version(&self) -> i32 {
+        70_200_000
+    }
+}

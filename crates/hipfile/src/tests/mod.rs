@@ -1,0 +1,16 @@
+#![allow(
+    clippy::cast_sign_loss,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stderr
+)]
+
+mod backends;
+mod call;
+mod fixture;
+mod gate;
+mod mock;
+mod registration;
+mod units;

@@ -1,0 +1,198 @@
+//! One request, from its checks to its result.
+
+use std::sync::Arc;
+
+use fastpath_gpu::{Direction, Gpu, MemoryKind};
+use rustix::io::Errno;
+
+use crate::bounce::Part;
+use crate::buffer::Buffer;
+use crate::choose::{Candidate, Reason, Way};
+use crate::error::Error;
+use crate::fallback;
+use crate::fastpath::{self, Outcome};
+use crate::file::File;
+use crate::filling::{Moved, drain, fill};
+use crate::log::Level;
+use crate::runtime::Runtime;
+
+/// What Linux moves in one call, so that 32-bit counts hold it: `MAX_RW_COUNT`.
+pub const MAX_SIZE: usize = 0x7fff_f000;
+
+/// A request whose range was found to lie in its buffer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Request<'a> {
+    pub(crate) direction: Direction,
+    pub(crate) file: &'a File,
+    pub(crate) buffer: &'a Buffer,
+    /// Bytes; at most [`MAX_SIZE`].
+    pub(crate) size: usize,
+    pub(crate) file_offset: u64,
+    pub(crate) buffer_offset: usize,
+}
+
+impl<'a> Request<'a> {
+    /// Checks offsets, then the whole range, and only then limits the size, so that both ways refuse the same requests.
+    pub(crate) fn checked(
+        direction: Direction,
+        file: &'a File,
+        buffer: &'a Buffer,
+        size: usize,
+        file_offset: i64,
+        buffer_offset: i64,
+    ) -> Result<Self, Error> {
+        let from = |what, offset: i64| {
+            u64::try_from(offset).map_err(|_| Error::NegativeOffset { what, offset })
+        };
+        let file_offset = from("file", file_offset)?;
+        let offset = from("buffer", buffer_offset)? as usize;
+        if offset >= buffer.length || buffer.length - offset < size {
+            return Err(Error::BeyondBuffer { size, offset: buffer_offset, length: buffer.length });
+        }
+        Ok(Self {
+            direction,
+            file,
+            buffer,
+            size: size.min(MAX_SIZE),
+            file_offset,
+            buffer_offset: offset,
+        })
+    }
+
+    /// What is left of it after `done` bytes.
+    fn rest(&self, done: usize) -> Self {
+        Self {
+            size: self.size - done,
+            file_offset: self.file_offset + done as u64,
+            buffer_offset: self.buffer_offset + done,
+            ..*self
+        }
+    }
+
+    fn address(&self) -> u64 {
+        (self.buffer.address + self.buffer_offset) as u64
+    }
+
+    fn way(&self, runtime: &Runtime, gpu: &dyn Gpu) -> Result<Way, Error> {
+        let (offset_align, memory_align, learned) = self.file.alignment();
+        let candidate = Candidate {
+            refused: runtime.closed(gpu).or_else(|| self.file.refused(self.buffer.device)),
+            offset_align,
+            memory_align,
+            learned,
+            kind: self.buffer.kind,
+            address: self.address(),
+            size: self.size as u64,
+            file_offset: self.file_offset,
+        };
+        candidate.choose(runtime.config.allows_fallback())
+    }
+
+    /// Moves the bytes.
+    pub(crate) fn run(&self, runtime: &Runtime, gpu: &Arc<dyn Gpu>) -> Result<usize, Error> {
+        if self.size == 0 {
+            return Ok(0);
+        }
+        let way = self.way(runtime, gpu.as_ref()).inspect_err(|error| {
+            if let Error::AllRefused(reason) = error {
+                runtime.note(self.file, *reason);
+            }
+        })?;
+        match way {
+            Way::Fastpath => self.fast(runtime, gpu),
+            Way::Host => self.host().result(),
+            Way::Fallback(reason) => {
+                runtime.note(self.file, reason);
+                self.fall_back(runtime, gpu).result()
+            }
+        }
+    }
+
+    fn fall_back(&self, runtime: &Runtime, gpu: &Arc<dyn Gpu>) -> Moved {
+        fallback::run(&runtime.lanes, gpu, self)
+    }
+
+    /// The CPU reaches the buffer, so that a system call is all there is to do.
+    fn host(&self) -> Moved {
+        debug_assert_ne!(self.buffer.kind, MemoryKind::Device);
+        let Some(part) = Part::of(self.buffer, self.buffer_offset, self.size) else {
+            return Moved::default();
+        };
+        match self.direction {
+            Direction::Read => fill(self.file, part.address(), self.size, self.file_offset),
+            Direction::Write => {
+                let mut moved = drain(self.file, part.address(), self.size, self.file_offset);
+                moved.sync(self.file);
+                moved
+            }
+        }
+    }
+
+    fn fast(&self, runtime: &Runtime, gpu: &Arc<dyn Gpu>) -> Result<usize, Error> {
+        let device = self.buffer.device;
+        match fastpath::run(gpu.as_ref(), self) {
+            Outcome::Moved(bytes) => {
+                self.file.remember_success(device);
+                Ok(bytes)
+            }
+            Outcome::Failed { reason, error, known } => {
+                runtime.note_error(self.file, reason, &error);
+                Moved { bytes: known, error: Some(error) }.result()
+            }
+            Outcome::Refused { reason, errno, known } => {
+                self.file.remember_refusal(
+                    device,
+                    errno,
+                    self.file_offset,
+                    self.size as u64,
+                    self.address(),
+                );
+                if errno == Errno::NOTTY {
+                    runtime.driver_is_without();
+                }
+                let error = Error::System { call: "hipAmdFileRead/Write", errno };
+                runtime.note_error(self.file, reason, &error);
+                if !runtime.config.allows_fallback() {
+                    return Moved { bytes: known, error: Some(error) }.result();
+                }
+                let mut moved = self.rest(known).fall_back(runtime, gpu);
+                moved.bytes += known;
+                moved.result()
+            }
+        }
+    }
+}
+
+impl Runtime {
+    /// Counts why a request did not take the fastpath, and says so the first time.
+    pub(crate) fn note(&self, file: &File, reason: Reason) {
+        if file.count(reason) {
+            self.explain(file, reason, None);
+        }
+    }
+
+    fn note_error(&self, file: &File, reason: Reason, error: &Error) {
+        if file.count(reason) {
+            self.explain(file, reason, Some(error));
+        }
+    }
+
+    #[cold]
+    fn explain(&self, file: &File, reason: Reason, error: Option<&Error>) {
+        let number = file.number();
+        let detail = error.map(|error| format!(": {error}")).unwrap_or_default();
+        let level = if self.is_first_warning() && reason != Reason::Forced {
+            Level::Warn
+        } else {
+            Level::Info
+        };
+        self.log.say(level, || {
+            let more = if level == Level::Warn {
+                "; said once, HIPFILE_LOG=info says it of every file"
+            } else {
+                ""
+            };
+            format!("I/O on descriptor {number} is not direct: {}{detail}{more}", reason.text())
+        });
+    }
+}
