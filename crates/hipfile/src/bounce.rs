@@ -8,7 +8,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use fastpath_gpu::{CurrentDevice, Direction, Gpu, HipError, RawEvent, RawStream};
+use fastpath_gpu::{CurrentDevice, Direction, Gpu, HipError, RawStream};
 
 use crate::buffer::Buffer;
 use crate::error::Error;
@@ -31,11 +31,12 @@ fn hip(call: &'static str) -> impl Fn(HipError) -> Error {
     move |error| Error::Hip { call, error }
 }
 
-/// A piece of pinned memory, and when the GPU is done with it.
+/// A piece of pinned memory and the stream its copies are in. Only waiting for a stream tells whether its copies went well, so
+/// each piece has its own.
 #[derive(Debug)]
 struct Piece {
     memory: NonNull<u8>,
-    event: Option<RawEvent>,
+    stream: RawStream,
     busy: bool,
 }
 
@@ -45,18 +46,15 @@ pub(crate) struct Lane {
     gpu: Arc<dyn Gpu>,
     device: i32,
     size: usize,
-    stream: RawStream,
     pieces: [Option<Piece>; 2],
 }
 
-// SAFETY: pinned memory, streams and events may be used from any thread, and a lane has one owner at a time.
+// SAFETY: pinned memory and streams may be used from any thread, and a lane has one owner at a time.
 unsafe impl Send for Lane {}
 
 impl Lane {
-    fn new(gpu: &Arc<dyn Gpu>, device: i32, size: usize) -> Result<Self, Error> {
-        let _current = CurrentDevice::enter(gpu.as_ref(), device).map_err(hip("hipSetDevice"))?;
-        let stream = gpu.create_stream().map_err(hip("hipStreamCreateWithFlags"))?;
-        Ok(Self { gpu: Arc::clone(gpu), device, size, stream, pieces: [None, None] })
+    fn new(gpu: &Arc<dyn Gpu>, device: i32, size: usize) -> Self {
+        Self { gpu: Arc::clone(gpu), device, size, pieces: [None, None] }
     }
 
     /// Bytes that one piece takes.
@@ -64,32 +62,28 @@ impl Lane {
         self.size
     }
 
-    /// The piece with this number, made if need be; an event as well if it will be copied in the background.
-    fn piece(&mut self, index: usize, background: bool) -> Result<&mut Piece, Error> {
-        let gpu = &self.gpu;
-        let Some(place) = self.pieces.get_mut(index % 2) else { return Err(Error::ShutDown) };
-        let piece = if let Some(piece) = place {
-            piece
-        } else {
-            let _current =
-                CurrentDevice::enter(gpu.as_ref(), self.device).map_err(hip("hipSetDevice"))?;
-            // Room to shift by less than a page, and to start at one if HIP's memory does not.
-            let memory = gpu.allocate_host(self.size + 2 * PAGE).map_err(hip("hipHostMalloc"))?;
-            place.insert(Piece { memory, event: None, busy: false })
-        };
-        if background && piece.event.is_none() {
-            let _current =
-                CurrentDevice::enter(gpu.as_ref(), self.device).map_err(hip("hipSetDevice"))?;
-            piece.event = Some(gpu.create_event().map_err(hip("hipEventCreateWithFlags"))?);
+    /// The piece with this number, made if need be.
+    fn piece(&mut self, index: usize) -> Result<&mut Piece, Error> {
+        let [first, second] = &mut self.pieces;
+        let place = if index.is_multiple_of(2) { first } else { second };
+        if let Some(piece) = place {
+            return Ok(piece);
         }
-        Ok(piece)
+        let gpu = self.gpu.as_ref();
+        let _current = CurrentDevice::enter(gpu, self.device).map_err(hip("hipSetDevice"))?;
+        let stream = gpu.create_stream().map_err(hip("hipStreamCreateWithFlags"))?;
+        // Room to shift by less than a page, and to start at one if HIP's memory does not.
+        let memory = gpu.allocate_host(self.size + 2 * PAGE).map_err(|error| {
+            // SAFETY: made above, and nobody has it.
+            let _ = unsafe { gpu.destroy_stream(stream) };
+            hip("hipHostMalloc")(error)
+        })?;
+        Ok(place.insert(Piece { memory, stream, busy: false }))
     }
 
     /// Where the bytes for a file offset lie in a piece: at the same place within a page.
     pub(crate) fn address(&mut self, index: usize, file_offset: u64) -> Result<usize, Error> {
-        let memory = self.piece(index, false)?.memory;
-        let start = memory.as_ptr().expose_provenance().next_multiple_of(PAGE);
-        Ok(start + (file_offset as usize % PAGE))
+        Ok(self.piece(index)?.address(file_offset))
     }
 
     /// Copies now.
@@ -98,13 +92,19 @@ impl Lane {
         index: usize,
         file_offset: u64,
         direction: Direction,
-        to: Part<'_>,
+        part: Part<'_>,
     ) -> Result<(), Error> {
-        let host = std::ptr::with_exposed_provenance_mut(self.address(index, file_offset)?);
-        let (gpu, stream) = (&self.gpu, self.stream);
+        let gpu = Arc::clone(&self.gpu);
+        let piece = self.piece(index)?;
+        let host = std::ptr::with_exposed_provenance_mut(piece.address(file_offset));
+        // A copy that failed may still be under way.
+        piece.busy = true;
         // SAFETY: the part lies in its buffer, whose owner keeps it allocated; the piece is longer than any part, and pinned.
-        unsafe { gpu.copy_now(direction, to.address(), host, to.length, stream) }
-            .map_err(hip("hipMemcpyWithStream"))
+        let copied =
+            unsafe { gpu.copy_now(direction, part.address(), host, part.length, piece.stream) };
+        copied.map_err(hip("hipMemcpyWithStream"))?;
+        piece.busy = false;
+        Ok(())
     }
 
     /// Starts a copy; [`Lane::wait`] ends it.
@@ -113,27 +113,24 @@ impl Lane {
         index: usize,
         file_offset: u64,
         direction: Direction,
-        to: Part<'_>,
+        part: Part<'_>,
     ) -> Result<(), Error> {
-        self.piece(index, true)?;
-        let host = std::ptr::with_exposed_provenance_mut(self.address(index, file_offset)?);
-        let (gpu, stream) = (Arc::clone(&self.gpu), self.stream);
-        let piece = self.piece(index, true)?;
+        let gpu = Arc::clone(&self.gpu);
+        let piece = self.piece(index)?;
+        let host = std::ptr::with_exposed_provenance_mut(piece.address(file_offset));
         piece.busy = true;
-        // SAFETY: as above, and until the lane is at rest: a lane is not given back before.
-        unsafe { gpu.copy(direction, to.address(), host, to.length, stream) }
-            .map_err(hip("hipMemcpyAsync"))?;
-        let Some(event) = piece.event else { return Err(Error::ShutDown) };
-        // SAFETY: both were made by this GPU's runtime and are not destroyed.
-        unsafe { gpu.record_event(event, stream) }.map_err(hip("hipEventRecord"))
+        // SAFETY: as above, and until the piece is not busy: a lane is not used by others before.
+        unsafe { gpu.copy(direction, part.address(), host, part.length, piece.stream) }
+            .map_err(hip("hipMemcpyAsync"))
     }
 
     /// Waits until the piece may be used again.
     pub(crate) fn wait(&mut self, index: usize) -> Result<(), Error> {
-        let Some(Some(piece)) = self.pieces.get_mut(index % 2) else { return Ok(()) };
-        if let (true, Some(event)) = (piece.busy, piece.event) {
-            // SAFETY: the event was made by this runtime and is not destroyed.
-            unsafe { self.gpu.wait_event(event) }.map_err(hip("hipEventSynchronize"))?;
+        let gpu = Arc::clone(&self.gpu);
+        let piece = self.piece(index)?;
+        if piece.busy {
+            // SAFETY: the stream is the piece's own.
+            unsafe { gpu.synchronize(piece.stream) }.map_err(hip("hipStreamSynchronize"))?;
             piece.busy = false;
         }
         Ok(())
@@ -141,15 +138,15 @@ impl Lane {
 
     /// Whether nothing is under way any more, after an error too.
     fn rest(&mut self) -> bool {
-        if !self.pieces.iter().flatten().any(|piece| piece.busy) {
-            return true;
+        for piece in self.pieces.iter_mut().flatten().filter(|piece| piece.busy) {
+            // SAFETY: as above. The first wait may tell of the error that was reported already.
+            let done = (0..2).any(|_| unsafe { self.gpu.synchronize(piece.stream) }.is_ok());
+            if !done {
+                return false;
+            }
+            piece.busy = false;
         }
-        // SAFETY: the stream is this lane's own.
-        let done = unsafe { self.gpu.synchronize(self.stream) }.is_ok();
-        if done {
-            self.pieces.iter_mut().flatten().for_each(|piece| piece.busy = false);
-        }
-        done
+        true
     }
 
     /// Gives everything back to HIP. What HIP does not take back is lost.
@@ -158,14 +155,17 @@ impl Lane {
         for piece in self.pieces.into_iter().flatten() {
             // SAFETY: made by this runtime; the lane is at rest and nobody else has it.
             unsafe {
-                if let Some(event) = piece.event {
-                    let _ = self.gpu.destroy_event(event);
-                }
+                let _ = self.gpu.destroy_stream(piece.stream);
                 let _ = self.gpu.free_host(piece.memory);
             }
         }
-        // SAFETY: as above.
-        let _ = unsafe { self.gpu.destroy_stream(self.stream) };
+    }
+}
+
+impl Piece {
+    fn address(&self, file_offset: u64) -> usize {
+        let start = self.memory.as_ptr().expose_provenance().next_multiple_of(PAGE);
+        start + (file_offset as usize % PAGE)
     }
 }
 
@@ -203,7 +203,7 @@ impl Lanes {
     }
 
     /// A lane for `size` bytes to or from a GPU.
-    pub(crate) fn take(&self, gpu: &Arc<dyn Gpu>, device: i32, size: usize) -> Result<Lane, Error> {
+    pub(crate) fn take(&self, gpu: &Arc<dyn Gpu>, device: i32, size: usize) -> Lane {
         let want = if size > SMALL { LARGE } else { SMALL };
         let (found, large) = {
             let mut lanes = self.shard(device).lock().unwrap_or_else(PoisonError::into_inner);
@@ -218,11 +218,7 @@ impl Lanes {
                 None => (find(SMALL), false),
             }
         };
-        match found {
-            Some(lane) => Ok(lane),
-            None if large => Lane::new(gpu, device, LARGE).inspect_err(|_| self.release()),
-            None => Lane::new(gpu, device, SMALL),
-        }
+        found.unwrap_or_else(|| Lane::new(gpu, device, if large { LARGE } else { SMALL }))
     }
 
     fn reserve(&self) -> bool {

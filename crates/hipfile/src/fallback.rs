@@ -13,10 +13,7 @@ use crate::transfer::Request;
 
 /// Moves a request through a lane, and back into the pool with it.
 pub(crate) fn run(lanes: &Lanes, gpu: &Arc<dyn Gpu>, request: &Request<'_>) -> Moved {
-    let mut lane = match lanes.take(gpu, request.buffer.device, request.size) {
-        Ok(lane) => lane,
-        Err(error) => return Moved { bytes: 0, error: Some(error) },
-    };
+    let mut lane = lanes.take(gpu, request.buffer.device, request.size);
     let mut moved = match request.direction {
         Direction::Read => read(&mut lane, request),
         Direction::Write => write(&mut lane, request),
