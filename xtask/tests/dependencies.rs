@@ -62,17 +62,16 @@ fn verdict() {
     assert_linked("fastpath-verdict", &format!("{HOST} fastpath_verdict"));
 }
 
-<<<<<<< HEAD
 /// Not linked into the product, but loaded into clients as HIP would be.
 #[test]
 fn hip_sim() {
     assert_linked("fastpath-hip-sim", "hip_sim libc");
-=======
+}
+
 #[test]
 fn hipfile() {
     let more = "cfg_if fastpath_gpu fastpath_verdict hipfile libc libloading";
     assert_linked("hipfile", &format!("{HOST} {more}"));
->>>>>>> cbdf90f (Move bytes between files and GPU memory: fastpath, fallback, and why the one was not taken)
 }
 
 /// The list above is worth something only if the feature it leaves out would be seen.
