@@ -22,7 +22,8 @@ pub fn built() -> io::Result<PathBuf> {
     })
 }
 
-/// Puts links to the library into `folder` under each of [`NAMES`], for `LD_LIBRARY_PATH`, `ROCM_PATH` or `-L`.
+/// Puts links to the library into `folder` under each of [`NAMES`], for `LD_LIBRARY_PATH` or `-L`. For `ROCM_PATH`
+/// it is the `lib` folder of one.
 ///
 /// # Errors
 ///

@@ -15,6 +15,7 @@
 mod ais;
 mod api;
 mod config;
+pub mod control;
 mod error;
 mod fault;
 pub mod layout;

@@ -167,3 +167,38 @@ fn many_threads_at_once() {
     );
     assert_eq!(free, total);
 }
+
+/// A client may give the library back while a stream of its is at work.
+#[test]
+fn it_stays_when_it_is_closed() {
+    let library = Library::load();
+    let mut stream: *mut c_void = ptr::null_mut();
+    assert_eq!(call!(library, hipStreamCreate(&raw mut stream => *mut *mut c_void)), 0);
+    let symbol = library.symbol("hipStreamSynchronize");
+    // SAFETY: the handle is open, and not used after this.
+    assert_eq!(unsafe { libc::dlclose(library.0) }, 0);
+    let again = Library::load();
+    assert_eq!(again.symbol("hipStreamSynchronize"), symbol);
+    assert_eq!(call!(again, hipStreamSynchronize(stream => *mut c_void)), 0);
+}
+
+/// A program that asks for HIP by name gets the simulation that a test has loaded.
+#[test]
+fn a_test_controls_what_its_clients_get() {
+    let simulation = hip_sim::control::Simulation::load().expect("it loads");
+    // SAFETY: the name is a C string.
+    let handle =
+        unsafe { libc::dlopen(c"libamdhip64.so.7".as_ptr(), libc::RTLD_NOW | libc::RTLD_NOLOAD) };
+    assert!(!handle.is_null());
+    let client = Library(handle);
+    let mut total = 0_usize;
+    let mut ask = || call!(client, hipDeviceTotalMem(&raw mut total => *mut usize, 0 => c_int));
+    let before = simulation.calls("hipDeviceTotalMem").expect("a function");
+    simulation.fault("hipDeviceTotalMem:2=error:999").expect("a request");
+    assert_eq!((ask(), ask(), ask()), (0, 999, 0));
+    assert_eq!(simulation.calls("hipDeviceTotalMem"), Some(before + 3));
+    assert_eq!(simulation.calls("hipDeviceTotalMemory"), None);
+    assert!(simulation.fault("hipDeviceTotalMem").is_err());
+    assert!(simulation.set_ais("none").is_err());
+    assert!(simulation.lose_device(7).is_err());
+}

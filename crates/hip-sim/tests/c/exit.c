@@ -40,6 +40,9 @@ static void *copy(void *argument) {
     return NULL;
 }
 
+/* Runs after the simulation's own end: time for other threads to go wrong. */
+static void linger(void) { usleep(50000); }
+
 static void report(void) {
     if (!finished) _exit(3);
 }
@@ -50,6 +53,7 @@ int main(int count, char **arguments) {
     void *memory;
     pthread_t thread;
     if (strcmp(way, "host-function") == 0) atexit(report);
+    if (strcmp(way, "wait-value") == 0) atexit(linger);
     if (strcmp(way, "fork-before") == 0) {
         pid_t child = fork();
         int status;
