@@ -181,7 +181,8 @@ fn links_that_are_not_of_the_kernels_form_are_no_place() {
     for (at, target, _) in cases {
         host.link(&format!("sys/bus/pci/devices/{at}"), target);
     }
-    let deep: String = (0..70).map(|bus| format!("/0001:{bus:02x}:00.0")).collect();
+    let deep: Vec<String> = (0..70).map(|bus| format!("/0001:{bus:02x}:00.0")).collect();
+    let deep = deep.concat();
     host.device(&format!("pci0001:00{deep}/0001:ff:00.0"), &Device::nvme());
     // A tree that was copied without its links.
     host.file("sys/bus/pci/devices/0000:07:00.0/class", "0x010802\n")
