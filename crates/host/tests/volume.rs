@@ -585,16 +585,16 @@ fn a_snapshot_gives_the_same_facts_and_names_nobody() {
     let host = full();
     let tree = host.tree();
     let recorder = Recorder::new(&tree);
-    let recorded = read(&recorder);
+    let kept = read(&recorder);
     let mut packed = Vec::new();
     write(&recorder, &Meta::new("0.1.0", "2026-11-30T12:00:00Z"), &mut packed).unwrap();
     let replay = Replay::from_bytes(packed.clone()).unwrap();
-    assert_eq!(read(&replay), recorded);
+    assert_eq!(read(&replay), kept);
     // What the host itself gives differs in ids only; here those of one container and one pod.
     let zero = "0".repeat(64);
     let live = serde_json::to_string(&read(&tree)).unwrap();
     let live = mask_ids(&live).replace(&"0123456789abcdef".repeat(4), &zero);
-    assert_eq!(live, serde_json::to_string(&recorded).unwrap());
+    assert_eq!(live, serde_json::to_string(&kept).unwrap());
     let mut plain = Vec::new();
     ruzstd::decoding::StreamingDecoder::new(packed.as_slice())
         .unwrap()
