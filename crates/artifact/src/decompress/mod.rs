@@ -150,8 +150,9 @@ trait Decode<'a> {
     fn memory(&self) -> u64;
 }
 
-/// How much is decompressed at once.
-const STEP: usize = 64 << 10;
+/// How much is decompressed at once. What comes behind the last byte wanted is wasted time: in a package that is often a
+/// kernel, which hardly compresses and so is slow.
+const STEP: usize = 8 << 10;
 
 /// How many streams may follow each other; each costs more than its bytes.
 const MAX_STREAMS: u32 = 65_536;
