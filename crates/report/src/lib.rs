@@ -14,6 +14,7 @@ mod layers;
 mod matrix;
 mod style;
 mod text;
+mod topology;
 
 pub use explain::explain;
 pub use html::matrix_html;
@@ -23,3 +24,4 @@ pub use matrix::{
     matrix_csv, matrix_json, matrix_markdown, matrix_rst, matrix_text, row_text, survey_text,
 };
 pub use text::{check_json, check_text};
+pub use topology::{topology_svg, topology_text};
