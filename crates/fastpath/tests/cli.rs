@@ -420,3 +420,67 @@ fn check_starts_no_program_opens_no_connection_and_writes_nothing() {
         assert!(!trace.contains(flag), "{flag}");
     }
 }
+
+#[test]
+fn one_file_is_asked_about_by_name() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("model.bin");
+    fs::write(&file, "x").expect("a file");
+    let (_, stdout, stderr) = output(
+        fastpath().args(["check", "--layer", "volume", "--format", "json", "--path"]).arg(&file),
+    );
+    assert_eq!(stderr, "");
+    let answer: serde_json::Value = serde_json::from_str(&stdout).expect("JSON");
+    let volumes = answer["volumes"].as_array().expect("a list");
+    assert_eq!(volumes.len(), 1, "{stdout}");
+    assert_eq!(volumes[0]["mount"], file.to_str().expect("UTF-8"), "{stdout}");
+    assert_eq!(volumes[0]["verdict"], answer["verdict"], "{stdout}");
+    // A name that is mistyped is no file on the folder's volume.
+    let none = directory.path().join("none");
+    let (code, stdout, stderr) = output(fastpath().args(["check", "--path"]).arg(&none));
+    assert_eq!((code, stdout.as_str()), (2, ""));
+    assert!(stderr.contains("No such file") && stderr.lines().count() == 1, "{stderr}");
+}
+
+#[test]
+fn one_gpu_is_asked_about_by_its_address() {
+    let (code, stdout, stderr) = output(fastpath().args(["check", "--gpu", "card0"]));
+    assert_eq!((code, stdout.as_str()), (2, ""));
+    assert!(stderr.starts_with("error: `card0` is no PCI address"), "{stderr}");
+    let host = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/hosts/path-intel-client/root");
+    let (code, stdout, stderr) =
+        output(fastpath().args(["check", "--root", host, "--gpu", "0000:7f:00.0"]));
+    assert_eq!((code, stdout.as_str()), (2, ""));
+    assert!(stderr.contains("0000:7f:00.0 is no AMD GPU of this host"), "{stderr}");
+}
+
+#[test]
+fn a_running_process_is_asked_about() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("open.bin");
+    fs::write(&path, "x").expect("a file");
+    let mut child = Command::new("sleep")
+        .arg("60")
+        .env("HIPFILE_FORCE_COMPAT_MODE", "true")
+        .stdin(fs::File::open(&path).expect("a file"))
+        .spawn()
+        .expect("sleep runs");
+    let pid = child.id().to_string();
+    let (code, stdout, stderr) =
+        output(fastpath().args(["check", "--format", "json", "--", pid.as_str()]));
+    child.kill().expect("it runs");
+    child.wait().expect("it ends");
+    assert_eq!((code, stderr.as_str()), (1, ""));
+    let answer: serde_json::Value = serde_json::from_str(&stdout).expect("JSON");
+    let process = &answer["process"];
+    assert_eq!(process["name"], "sleep");
+    assert_eq!(process["reason"], "hipfile-not-loaded");
+    assert_eq!(process["variables"]["HIPFILE_FORCE_COMPAT_MODE"], "true");
+    assert_eq!(process["other_mounts"], false);
+    let files = process["files"].as_array().expect("a list");
+    let open = files.iter().find(|file| file["fd"] == 0).expect("standard input");
+    assert_eq!(open["path"], path.to_str().expect("UTF-8"));
+    let (code, _, stderr) = output(fastpath().args(["check", "--", "4194305"]));
+    assert_eq!(code, 2);
+    assert!(stderr.contains("there is no process 4194305"), "{stderr}");
+}

@@ -134,9 +134,11 @@ fn open_file(tree: &dyn Tree, pid: u32, fd: u32) -> Option<OpenFile> {
     Some(OpenFile { fd, path, direct })
 }
 
-/// A host as one of its processes sees it: its mount table, and files below its root.
+/// A host as one of its processes sees it: the kernel's interfaces are the host's, but for what is about the process itself,
+/// and files are those below the process's root.
 pub struct AsSeenBy<'a> {
-    tree: &'a dyn Tree,
+    host: &'a dyn Tree,
+    files: &'a dyn Tree,
     pid: u32,
 }
 
@@ -147,39 +149,45 @@ impl std::fmt::Debug for AsSeenBy<'_> {
 }
 
 impl<'a> AsSeenBy<'a> {
-    /// The host of `tree` as the process sees it.
-    pub fn new(tree: &'a dyn Tree, pid: u32) -> Self {
-        Self { tree, pid }
+    /// `host` as the process `pid` sees it; `files` is its root, `/proc/PID/root`.
+    pub fn new(host: &'a dyn Tree, files: &'a dyn Tree, pid: u32) -> Self {
+        Self { host, files, pid }
     }
 
-    /// Kernel interfaces are the same for every process but for what is about itself.
-    fn path(&self, path: &str) -> String {
-        match path.strip_prefix("/proc/self/") {
-            Some(rest) => format!("/proc/{}/{rest}", self.pid),
-            None => path.to_owned(),
+    /// Who answers for a path, and by which name.
+    fn at(&self, path: &str) -> (&'a dyn Tree, String) {
+        if let Some(rest) = path.strip_prefix("/proc/self/") {
+            return (self.host, format!("/proc/{}/{rest}", self.pid));
         }
+        let is_kernel = ["/proc/", "/sys/"].iter().any(|place| path.starts_with(place));
+        (if is_kernel { self.host } else { self.files }, path.to_owned())
     }
 }
 
 impl Tree for AsSeenBy<'_> {
     fn read(&self, path: &str, want: &Want) -> Result<Content, ReadError> {
-        self.tree.read(&self.path(path), want)
+        let (tree, path) = self.at(path);
+        tree.read(&path, want)
     }
 
     fn list(&self, path: &str) -> Result<Vec<Entry>, ReadError> {
-        self.tree.list(&self.path(path))
+        let (tree, path) = self.at(path);
+        tree.list(&path)
     }
 
     fn kind(&self, path: &str) -> Result<FileKind, ReadError> {
-        self.tree.kind(&self.path(path))
+        let (tree, path) = self.at(path);
+        tree.kind(&path)
     }
 
     fn link(&self, path: &str) -> Result<String, ReadError> {
-        self.tree.link(&self.path(path))
+        let (tree, path) = self.at(path);
+        tree.link(&path)
     }
 
     fn stat(&self, path: &str) -> Result<Stat, ReadError> {
-        self.tree.stat(&self.path(path))
+        let (tree, path) = self.at(path);
+        tree.stat(&path)
     }
 }
 

@@ -1,11 +1,13 @@
 //! The JSON contracts. Fields may be added, never changed; the schemas are generated from these types and checked in.
 
 use fastpath_host::pci::Address;
+use fastpath_host::process::OpenFile;
 use fastpath_host::{Evidence, Witness};
 use fastpath_knowledge::Effect;
 use fastpath_verdict::driver::{DriverVerdict, GpuVerdict};
 use fastpath_verdict::path::PathVerdict;
-use fastpath_verdict::volume::VolumeVerdict;
+use fastpath_verdict::process::ProcessVerdict;
+use fastpath_verdict::volume::{FileVerdict, VolumeVerdict};
 use fastpath_verdict::{Check, Finding, Hint, Layer, MatrixRow, Route};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -29,6 +31,9 @@ pub struct CheckReport {
     /// Mounted file systems; left out if volumes were not judged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub volumes: Option<Vec<VolumeReport>>,
+    /// The process that was asked about; left out if none was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub process: Option<ProcessReport>,
     /// The best route from a GPU to a volume; left out if no part of it was judged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub route: Option<RouteReport>,
@@ -100,6 +105,44 @@ pub struct VolumeReport {
     pub reason: String,
     /// Whether that rests on something that was not read, such as the driver's build.
     pub assumed: bool,
+}
+
+/// A running process.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ProcessReport {
+    /// Its number.
+    pub pid: u32,
+    /// Its name, as the kernel keeps it.
+    pub name: Option<String>,
+    /// Whether its own settings allow the fastpath.
+    pub verdict: String,
+    /// Why, in one word.
+    pub reason: String,
+    /// Copies of the HIP runtime it has loaded.
+    pub hip: Vec<String>,
+    /// Copies of hipFile's library it has loaded.
+    pub hipfile: Vec<String>,
+    /// Those of its environment variables that matter, as they were when it started.
+    pub variables: std::collections::BTreeMap<String, String>,
+    /// Whether it has mounts of its own; null if that cannot be told.
+    pub other_mounts: Option<bool>,
+    /// Its open files.
+    pub files: Vec<OpenFileReport>,
+}
+
+/// A file that a process has open.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct OpenFileReport {
+    /// The descriptor's number.
+    pub fd: u32,
+    /// Its path, as the process sees it.
+    pub path: String,
+    /// Whether it is open with `O_DIRECT`; null if that cannot be told.
+    pub direct: Option<bool>,
+    /// Whether hipFile takes the fastpath for it.
+    pub verdict: String,
+    /// Why, in one word.
+    pub reason: String,
 }
 
 /// A route from a GPU to a volume.
@@ -526,6 +569,7 @@ impl From<&Check<'_>> for CheckReport {
             driver: check.driver.as_ref().map(driver),
             paths: check.paths.as_ref().map(|paths| paths.paths.iter().map(path).collect()),
             volumes: check.volumes.as_ref().map(|all| all.volumes.iter().map(volume).collect()),
+            process: check.process.as_ref().map(process),
             route: check.route.as_ref().map(route),
             findings: check.findings.iter().map(finding).collect(),
         }
@@ -573,6 +617,28 @@ fn volume(volume: &VolumeVerdict) -> VolumeReport {
         verdict: volume.verdict.as_str().to_owned(),
         reason: volume.reason.as_str().to_owned(),
         assumed: volume.assumed,
+    }
+}
+
+fn process(process: &ProcessVerdict) -> ProcessReport {
+    let facts = &process.facts;
+    let file = |(file, verdict): &(OpenFile, FileVerdict)| OpenFileReport {
+        fd: file.fd,
+        path: file.path.clone(),
+        direct: file.direct,
+        verdict: verdict.verdict.as_str().to_owned(),
+        reason: verdict.reason.as_str().to_owned(),
+    };
+    ProcessReport {
+        pid: facts.pid,
+        name: facts.name.clone(),
+        verdict: process.verdict.as_str().to_owned(),
+        reason: process.reason.as_str().to_owned(),
+        hip: facts.hip.clone(),
+        hipfile: facts.hipfile.clone(),
+        variables: facts.variables.clone(),
+        other_mounts: facts.other_mounts,
+        files: process.files.iter().map(file).collect(),
     }
 }
 

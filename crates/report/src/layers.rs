@@ -6,13 +6,16 @@ use std::fmt::Write as _;
 use fastpath_host::pci::Address;
 use fastpath_verdict::{Check, Layer, Reason, Verdict};
 
-use crate::style::{BOLD, DIM, clean, styled, table, verdict_cell};
+use crate::style::{BOLD, DIM, clean, styled, table, verdict_cell, verdict_style};
 
 /// As many volumes as people look through at once; the rest only if asked for.
 const MANY: usize = 20;
 
 /// Why the verdict is what it is, in one word.
 pub(crate) fn reason(check: &Check<'_>) -> Reason {
+    if let Some(process) = check.process.as_ref().filter(|one| one.verdict == check.verdict) {
+        return process.reason;
+    }
     let route = check.route.as_ref();
     match check.layer {
         Layer::Kernel | Layer::Runtime => None,
@@ -31,6 +34,54 @@ pub(crate) fn route(check: &Check<'_>) -> Option<String> {
         clean(mount),
         drives.join(" ")
     ))
+}
+
+/// The process that was asked about: what it has loaded, what was set, its files.
+pub(crate) fn process(out: &mut String, check: &Check<'_>) {
+    let Some(process) = &check.process else { return };
+    let facts = &process.facts;
+    let name = facts.name.as_deref().map(clean).unwrap_or_default();
+    let verdict = styled(verdict_style(process.verdict), process.verdict.as_str());
+    let reason = process.reason.as_str();
+    let _ = writeln!(
+        out,
+        "\n{}  {verdict} ({reason})",
+        styled(BOLD, &format!("process {} {name}", facts.pid))
+    );
+    let none = || vec!["none loaded".to_owned()];
+    let or_none = |list: &[String]| if list.is_empty() { none() } else { list.to_vec() };
+    for (label, values) in [("hipFile", or_none(&facts.hipfile)), ("HIP", or_none(&facts.hip))] {
+        for value in values {
+            let _ = writeln!(out, "  {label:<11} {}", clean(&value));
+        }
+    }
+    for (name, value) in &facts.variables {
+        let _ = writeln!(out, "  {:<11} {}", "environment", clean(&format!("{name}={value}")));
+    }
+    if process.files.is_empty() {
+        return;
+    }
+    let mut rows =
+        vec![["FD", "FILE", "O_DIRECT", "VERDICT", "REASON"].map(str::to_owned).to_vec()];
+    for (file, verdict) in &process.files {
+        let direct = match file.direct {
+            Some(true) => "yes",
+            Some(false) => "no",
+            None => "?",
+        };
+        rows.push(vec![
+            file.fd.to_string(),
+            clean(&file.path),
+            direct.to_owned(),
+            verdict.verdict.as_str().to_owned(),
+            verdict.reason.as_str().to_owned(),
+        ]);
+    }
+    out.push_str(&table(&rows, 2, |row, column, cell| match (row, column) {
+        (0, _) => DIM,
+        (_, 3) => verdict_cell(cell),
+        _ => anstyle::Style::new(),
+    }));
 }
 
 /// One line for each judged layer; driver, path and volume say their best.

@@ -28,6 +28,7 @@ pub fn check_text(check: &Check<'_>, verbose: bool, width: usize) -> String {
     let show_kernel = check.is_judged(Layer::Kernel) && kernel_matters;
     if !only_kernel {
         layers::summary(&mut out, check);
+        layers::process(&mut out, check);
         layers::paths(&mut out, check, verbose);
         layers::volumes(&mut out, check, verbose);
     }

@@ -8,6 +8,7 @@ use fastpath_knowledge::{Advisory, Knowledge, Row};
 use crate::driver::{self, DriverVerdict};
 use crate::kernel::{Case, InstalledVerdict, Judgement, judge, judge_installed};
 use crate::path::{self, PathsVerdict};
+use crate::process::ProcessVerdict;
 use crate::route::{self, Route};
 use crate::volume::{self, VolumesVerdict};
 use crate::words::{Finding, Layer, Reason, Status, Verdict, finding};
@@ -39,11 +40,25 @@ pub struct Check<'a> {
     pub volumes: Option<VolumesVerdict>,
     /// The best route, if a layer of it was judged.
     pub route: Option<Route>,
+    /// The process that was asked about.
+    pub process: Option<ProcessVerdict>,
     /// Findings in the order of the layers.
     pub findings: Vec<Finding>,
 }
 
 impl Check<'_> {
+    /// Adds what is said of one process: if its own settings are worse than the host, they decide.
+    pub fn about_process(&mut self, process: ProcessVerdict) {
+        if process.verdict.badness() > self.verdict.badness() {
+            self.verdict = process.verdict;
+            self.layer = Layer::Runtime;
+        }
+        let at = self.findings.iter().position(|finding| finding.layer > Layer::Runtime);
+        let at = at.unwrap_or(self.findings.len());
+        self.findings.splice(at..at, process.findings.iter().cloned());
+        self.process = Some(process);
+    }
+
     /// Whether a layer was judged.
     pub fn is_judged(&self, layer: Layer) -> bool {
         self.layers.contains(&layer)
@@ -168,6 +183,7 @@ pub fn check_for<'a>(
         paths,
         volumes,
         route,
+        process: None,
         findings,
     }
 }

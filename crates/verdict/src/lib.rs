@@ -11,6 +11,7 @@ mod hint;
 mod kernel;
 mod matrix;
 pub mod path;
+pub mod process;
 mod route;
 pub mod volume;
 mod words;

@@ -248,6 +248,16 @@ words! {
 
     // The runtime layer.
 
+    // One process.
+    /// The process has loaded hipFile's library, and its settings allow the fastpath.
+    HipfileLoaded = "hipfile-loaded",
+    /// The process has not loaded hipFile's library.
+    HipfileNotLoaded = "hipfile-not-loaded",
+    /// The process was started with the setting that forces the fallback.
+    ForcedFallback = "forced-fallback",
+    /// The process may not be looked at.
+    ProcessUnreadable = "process-unreadable",
+
     // The path layer.
     /// Traffic turns round at a switch below the root.
     CommonSwitch = "common-switch",
@@ -411,6 +421,12 @@ pub mod finding {
     pub const VOLUME_ASSUMED: &str = "volume-assumed";
     /// One file that was asked about.
     pub const VOLUME_FILE: &str = "volume-file";
+    /// Which libraries a process has loaded.
+    pub const PROCESS_LIBRARIES: &str = "process-libraries";
+    /// A variable that decides what hipFile does in a process.
+    pub const PROCESS_ENVIRONMENT: &str = "process-environment";
+    /// A process has mounts of its own.
+    pub const PROCESS_MOUNTS: &str = "process-mounts";
 }
 
 /// Every id of [`finding`].
@@ -454,4 +470,7 @@ pub const FINDINGS: &[&str] = &[
     finding::VOLUME_NONE,
     finding::VOLUME_ASSUMED,
     finding::VOLUME_FILE,
+    finding::PROCESS_LIBRARIES,
+    finding::PROCESS_ENVIRONMENT,
+    finding::PROCESS_MOUNTS,
 ];

@@ -6,9 +6,11 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use fastpath_host::pci::{Address, Role};
+use fastpath_host::process::{AsSeenBy, ProcessFacts};
 use fastpath_host::volume::{self, Located};
-use fastpath_host::{Asked, Facts, Scope, Tree, gather_layers};
-use fastpath_knowledge::Release;
+use fastpath_host::{Asked, DirTree, Facts, Scope, Tree, gather_layers};
+use fastpath_knowledge::{Knowledge, Release};
+use fastpath_verdict::process::ProcessVerdict;
 use fastpath_verdict::{Check, Layer, Question};
 
 use crate::args::{CheckArgs, Format, LayerArg};
@@ -36,7 +38,8 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<u8> {
     // Only this process's own host is seen with its environment.
     let is_own = args.root.root.is_none() && args.root.snapshot.is_none();
     let variables = environment(is_own);
-    let facts = gather_layers(root.tree(), &asked, scope, &variables);
+    let mut facts = gather_layers(root.tree(), &asked, scope, &variables);
+    let process = args.pid.map(|pid| process(pid, &mut facts)).transpose()?;
     if let Some(gpu) = &gpu {
         require_gpu(gpu, &facts)?;
     }
@@ -46,6 +49,9 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<u8> {
     };
     let question = Question { layers: &layers, gpu: gpu.as_ref(), file: located.as_ref() };
     let mut check = fastpath_verdict::check_for(&facts, &knowledge, &question);
+    if let Some((process, files)) = process {
+        check.about_process(judge_process(process, files, &check, &knowledge));
+    }
     aim(&mut check, args);
     if !args.quiet {
         if let Some(note) = root.note() {
@@ -57,6 +63,36 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<u8> {
         })?;
     }
     Ok(check.verdict.exit_code())
+}
+
+/// A process of this machine and its files; what depends on who looks is read as the process sees it.
+fn process(pid: u32, facts: &mut Facts) -> anyhow::Result<(ProcessFacts, Vec<Located>)> {
+    let host = DirTree::open(Path::new("/"))?;
+    let process = fastpath_host::process::read(&host, pid)
+        .ok_or_else(|| anyhow::anyhow!("there is no process {pid}, or it may not be looked at"))?;
+    let root = DirTree::open(Path::new(&format!("/proc/{pid}/root")))
+        .context("the files of a process are seen by root and by the user who runs it")?;
+    let seen = AsSeenBy::new(&host, &root, pid);
+    let volumes = volume::read(&seen);
+    let files = process.files.iter().map(|file| volume::locate(&seen, &volumes, &file.path));
+    let files = files.collect();
+    facts.volume = Some(volumes);
+    Ok((process, files))
+}
+
+fn judge_process(
+    process: ProcessFacts,
+    files: Vec<Located>,
+    check: &Check<'_>,
+    knowledge: &Knowledge,
+) -> ProcessVerdict {
+    let build = check.driver.as_ref().and_then(|driver| driver.build);
+    let judged = process.files.iter().cloned().zip(files).filter_map(|(file, located)| {
+        let volumes = check.facts.volume.as_ref()?;
+        Some((file, fastpath_verdict::volume::judge_file(&located, volumes, build, knowledge)))
+    });
+    let judged = judged.collect();
+    fastpath_verdict::process::judge(process, judged)
 }
 
 /// The layers to judge. A kernel that does not run has no driver loaded and no path: alone it is judged, unless more is asked.
