@@ -4,10 +4,11 @@
 use std::collections::BTreeSet;
 use std::process::Command;
 
-/// The crates linked into `package` without its features, build-time crates and macros included.
-fn linked(package: &str) -> BTreeSet<String> {
+/// The crates linked into `package` with these of its features, build-time crates and macros included.
+fn linked(package: &str, features: &str) -> BTreeSet<String> {
     let output = Command::new(env!("CARGO"))
         .args(["tree", "--locked", "--offline", "--edges", "normal", "--no-default-features"])
+        .args(["--features", features])
         .args(["--prefix", "none", "--format", "{lib}", "--no-dedupe", "--package", package])
         .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
         .output()
@@ -18,8 +19,8 @@ fn linked(package: &str) -> BTreeSet<String> {
 }
 
 /// Compares exactly, so that a crate that comes or goes is seen in review.
-fn assert_linked(package: &str, expected: &str) {
-    let found = linked(package);
+fn assert_linked(package: &str, features: &str, expected: &str) {
+    let found = linked(package, features);
     let expected: BTreeSet<String> = expected.split_whitespace().map(str::to_owned).collect();
     let came: Vec<_> = found.difference(&expected).collect();
     let went: Vec<_> = expected.difference(&found).collect();
@@ -33,6 +34,7 @@ fn assert_linked(package: &str, expected: &str) {
 fn kconfig() {
     assert_linked(
         "fastpath-kconfig",
+        "",
         "aho_corasick fastpath_kconfig flate2 memchr proc_macro2 quote serde \
          serde_core serde_derive syn thiserror thiserror_impl unicode_ident zlib_rs",
     );
@@ -42,6 +44,7 @@ fn kconfig() {
 fn knowledge() {
     assert_linked(
         "fastpath-knowledge",
+        "",
         "fastpath_knowledge proc_macro2 quote rpm_version serde serde_core serde_derive serde_spanned syn thiserror \
          thiserror_impl toml toml_datetime toml_parser unicode_ident winnow",
     );
@@ -54,12 +57,18 @@ const HOST: &str = "aho_corasick bitflags fastpath_host fastpath_kconfig fastpat
 
 #[test]
 fn host_without_snapshots() {
-    assert_linked("fastpath-host", HOST);
+    assert_linked("fastpath-host", "", HOST);
+}
+
+/// Reading what a library exports brings one crate, and none that unpacks anything.
+#[test]
+fn host_with_the_reader_of_libraries() {
+    assert_linked("fastpath-host", "runtime", &format!("{HOST} object"));
 }
 
 #[test]
 fn verdict() {
-    assert_linked("fastpath-verdict", &format!("{HOST} fastpath_verdict"));
+    assert_linked("fastpath-verdict", "", &format!("{HOST} fastpath_verdict"));
 }
 
 /// Not linked into the product, but loaded into clients as HIP would be.
@@ -78,5 +87,5 @@ fn hipfile() {
 #[test]
 fn snapshots_would_be_seen() {
     let archive_crates = ["ruzstd", "tar"].map(str::to_owned);
-    assert!(linked("fastpath").is_superset(&BTreeSet::from(archive_crates)));
+    assert!(linked("fastpath", "").is_superset(&BTreeSet::from(archive_crates)));
 }

@@ -141,10 +141,9 @@ pub fn gather_layers(
         driver.sysfs &= pci.unclassified.is_empty();
         driver
     });
-    facts.runtime = scope.runtime.then(|| runtime::read(tree));
+    facts.runtime = scope.runtime.then(|| runtime::read(tree, variables));
     facts.volume = scope.volume.then(|| volume::read(tree));
     facts.pci = pci;
-    let _ = variables;
     facts
 }
 

@@ -96,6 +96,10 @@ pub mod hints {
     pub const NEWER_DRIVER: &str = "use-newer-driver-for-lvm";
     /// Run where the devices can be seen.
     pub const SEE_DEVICES: &str = "run-where-devices-are-seen";
+    /// Install a newer ROCm.
+    pub const INSTALL_ROCM: &str = "install-rocm";
+    /// Let programs take another runtime.
+    pub const OTHER_RUNTIME: &str = "take-other-runtime";
 }
 
 impl HintKernel {
@@ -163,4 +167,6 @@ pub const HINTS: &[&str] = &[
     hints::USE_NVME,
     hints::NEWER_DRIVER,
     hints::SEE_DEVICES,
+    hints::INSTALL_ROCM,
+    hints::OTHER_RUNTIME,
 ];

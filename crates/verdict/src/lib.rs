@@ -13,6 +13,7 @@ mod matrix;
 pub mod path;
 pub mod process;
 mod route;
+pub mod runtime;
 pub mod volume;
 mod words;
 

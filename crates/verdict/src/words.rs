@@ -247,6 +247,16 @@ words! {
     GpuAisUnknown = "gpu-ais-unknown",
 
     // The runtime layer.
+    /// The HIP runtime has what the fastpath is called by.
+    RuntimeReady = "runtime-ready",
+    /// There is no HIP runtime.
+    RuntimeMissing = "runtime-missing",
+    /// The HIP runtime lacks what the fastpath is called by.
+    RuntimeWithoutAis = "runtime-without-ais",
+    /// The library is for another kind of machine.
+    RuntimeOtherMachine = "runtime-other-machine",
+    /// The HIP runtime could not be read.
+    RuntimeUnreadable = "runtime-unreadable",
 
     // One process.
     /// The process has loaded hipFile's library, and its settings allow the fastpath.
@@ -427,6 +437,14 @@ pub mod finding {
     pub const PROCESS_ENVIRONMENT: &str = "process-environment";
     /// A process has mounts of its own.
     pub const PROCESS_MOUNTS: &str = "process-mounts";
+    /// The HIP runtime a program gets.
+    pub const RUNTIME_LIBRARY: &str = "runtime-library";
+    /// Several runtimes with different answers.
+    pub const RUNTIME_SEVERAL: &str = "runtime-several";
+    /// A runtime that the loader does not find by itself.
+    pub const RUNTIME_LOADER: &str = "runtime-not-of-loader";
+    /// hipFile's own library.
+    pub const RUNTIME_HIPFILE: &str = "runtime-hipfile";
 }
 
 /// Every id of [`finding`].
@@ -473,4 +491,8 @@ pub const FINDINGS: &[&str] = &[
     finding::PROCESS_LIBRARIES,
     finding::PROCESS_ENVIRONMENT,
     finding::PROCESS_MOUNTS,
+    finding::RUNTIME_LIBRARY,
+    finding::RUNTIME_SEVERAL,
+    finding::RUNTIME_LOADER,
+    finding::RUNTIME_HIPFILE,
 ];

@@ -65,8 +65,14 @@ pub(super) fn builds(small: &mut Small<'_>, running: Option<&Release>) -> Vec<Dk
             let kernel = format!("{TREE}/{version}/{name}");
             // A build that failed or was taken away leaves the directory without one for an architecture.
             let Some(arch) = directories(small, &kernel).next() else { continue };
+            let path = format!("{kernel}/{arch}");
+            // Asked about, so that a snapshot keeps the name.
+            let kind = small.tree.kind(&path);
+            if small.ask(&path, kind).is_none() {
+                continue;
+            }
             found.push(DkmsBuild {
-                path: format!("{kernel}/{arch}"),
+                path,
                 number: number(&version),
                 running: running == Some(&release),
                 version: version.clone(),

@@ -85,13 +85,15 @@ pub(super) fn read(small: &mut Small<'_>, address: &Address) -> Gpu {
     let mut word = |name: &str| has(name).then(|| small.line(&path(name))).flatten();
     let compute_partition = word("current_compute_partition");
     let memory_partition = word("current_memory_partition");
-    let driver = has("driver").then(|| {
-        let link = small.tree.link(&path("driver"));
-        small.ask(&path("driver"), link)
-    });
-    let driver = driver.flatten().and_then(|link| {
+    // A snapshot keeps only the names that were asked about, so that each link is.
+    let mut link = |name: &str| {
+        let link = has(name).then(|| small.tree.link(&path(name)))?;
+        small.ask(&path(name), link)
+    };
+    let driver = link("driver").and_then(|link| {
         link.rsplit('/').next().filter(|name| !name.is_empty()).map(str::to_owned)
     });
+    let (virtual_function, subsystem) = (link("physfn").is_some(), link("subsystem").is_some());
     let bars = has("resource").then(|| small.text(&path("resource"), None)).flatten();
     let p2pmem = has("p2pmem").then(|| P2pMem {
         size: small.number(&path("p2pmem/size")),
@@ -103,13 +105,13 @@ pub(super) fn read(small: &mut Small<'_>, address: &Address) -> Gpu {
         id,
         class,
         driver,
-        virtual_function: has("physfn"),
+        virtual_function,
         vram,
         visible_vram,
         bars: bars.as_deref().map(sizes).unwrap_or_default(),
         p2pmem,
         // Trees that were put together by hand have neither.
-        listed: has("resource") && has("subsystem"),
+        listed: subsystem && has("resource"),
         compute_partition,
         memory_partition,
     }
