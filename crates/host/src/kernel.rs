@@ -130,17 +130,11 @@ pub fn gather_layers(
 ) -> Facts {
     let mut facts = gather(tree, asked);
     let pci = (scope.path || scope.driver).then(|| pci::read(tree));
-    facts.driver = pci.as_ref().filter(|_| scope.driver).map(|pci| {
-        let kernel = &facts.kernel;
-        let gpus: Vec<_> = pci.with_role(pci::Role::Gpu).map(|gpu| gpu.address.clone()).collect();
-        // What was read for another kernel says nothing about the one that runs.
-        let same = kernel.release == kernel.running;
-        let witnesses = if same { kernel.witnesses.as_slice() } else { &[] };
-        let mut driver = driver::read(tree, &gpus, kernel.running.as_ref(), witnesses);
-        // Among devices that do not tell what they are, there may be GPUs.
-        driver.sysfs &= pci.unclassified.is_empty();
-        driver
-    });
+    let kernel = &facts.kernel;
+    facts.driver = pci
+        .as_ref()
+        .filter(|_| scope.driver)
+        .map(|pci| driver::read(tree, pci, kernel.running.as_ref(), &kernel.witnesses));
     facts.runtime = scope.runtime.then(|| runtime::read(tree, variables));
     facts.volume = scope.volume.then(|| volume::read(tree));
     facts.pci = pci;

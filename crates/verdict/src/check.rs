@@ -110,7 +110,8 @@ pub fn check_for<'a>(
         .collect();
     let is_asked = |layer| layers.contains(&layer);
     // The rules for volumes are those of the driver that is loaded, whether or not it is asked about.
-    let driver = facts.driver.as_ref().map(|facts| driver::judge(facts, knowledge));
+    let driver = facts.driver.as_ref().zip(facts.pci.as_ref());
+    let driver = driver.map(|(facts, pci)| driver::judge(facts, pci, knowledge));
     let build = driver.as_ref().and_then(|driver| driver.build);
     let mut driver = driver.filter(|_| is_asked(Layer::Driver));
     let paths = facts.pci.as_ref().filter(|_| is_asked(Layer::Path));

@@ -1,8 +1,8 @@
 //! The verdict on AMD's driver and on each GPU.
 
 use fastpath_host::Evidence;
-use fastpath_host::driver::{DkmsBuild, DriverFacts, Gpu, Loaded, Unread};
-use fastpath_host::pci::Address;
+use fastpath_host::driver::{DkmsBuild, DriverFacts, Gpu, Loaded, Node, Unread};
+use fastpath_host::pci::{Address, Function, Got, PciFacts, Role};
 use fastpath_knowledge::{DriverBuild, Knowledge};
 use serde::{Deserialize, Serialize};
 
@@ -18,7 +18,7 @@ pub struct DriverVerdict {
     pub reason: Reason,
     /// The number of the loaded driver's build, if DKMS tells.
     pub build: Option<u64>,
-    /// Each GPU, in the order of the facts.
+    /// Each GPU, by address.
     pub gpus: Vec<GpuVerdict>,
     /// What was found.
     pub findings: Vec<Finding>,
@@ -47,21 +47,22 @@ pub struct GpuVerdict {
 
 /// Judges the driver layer. AIS, ROCm's name for hipFile's path below the runtime, is a function of AMD's out-of-tree driver:
 /// at start it registers a GPU's memory for peer-to-peer DMA, if the GPU's memory can be. Each GPU is judged for itself.
-pub fn judge(facts: &DriverFacts, knowledge: &Knowledge) -> DriverVerdict {
-    let case = Case::new(facts, knowledge);
-    let gpus: Vec<GpuVerdict> = facts
-        .gpus
-        .iter()
+pub fn judge(facts: &DriverFacts, pci: &PciFacts, knowledge: &Knowledge) -> DriverVerdict {
+    let case = Case::new(facts, pci, knowledge);
+    let gpus: Vec<GpuVerdict> = pci
+        .with_role(Role::Gpu)
         .map(|gpu| {
             let (verdict, reason) = case.gpu(gpu);
-            GpuVerdict { gpu: gpu.gpu.clone(), verdict, reason }
+            GpuVerdict { gpu: gpu.address.clone(), verdict, reason }
         })
         .collect();
     // Of GPUs that are equally bad, one that another driver would help says more.
     let best = gpus.iter().min_by_key(|one| (one.verdict.badness(), is_of_gpu(one.reason)));
     let (verdict, reason) = match best {
         Some(best) => (best.verdict, best.reason),
-        None if facts.sysfs => (Verdict::Unsupported, Reason::NoGpu),
+        None if pci.listed.value().is_some() && pci.unclassified.is_empty() => {
+            (Verdict::Unsupported, Reason::NoGpu)
+        }
         None => (Verdict::Unknown, Reason::DriverUnreadable),
     };
     let findings = case.findings(&gpus, reason);
@@ -83,6 +84,7 @@ const fn is_of_gpu(reason: Reason) -> bool {
 
 struct Case<'a> {
     facts: &'a DriverFacts,
+    pci: &'a PciFacts,
     knowledge: &'a Knowledge,
     /// Whether the loaded module comes from outside the kernel's tree; `None` if that cannot be told.
     out_of_tree: Option<bool>,
@@ -93,33 +95,32 @@ struct Case<'a> {
 }
 
 impl<'a> Case<'a> {
-    fn new(facts: &'a DriverFacts, knowledge: &'a Knowledge) -> Self {
+    fn new(facts: &'a DriverFacts, pci: &'a PciFacts, knowledge: &'a Knowledge) -> Self {
         let ais = facts.symbols.as_ref().map(|symbols| symbols.ais.is_some());
         let for_running = facts.builds.iter().any(|build| build.running);
         let out_of_tree = facts.module.is_out_of_tree().or_else(|| for_running.then_some(true));
         let build = (out_of_tree == Some(true)).then(|| loaded_build(facts)).flatten();
-        Self { facts, knowledge, out_of_tree, build, ais }
+        Self { facts, pci, knowledge, out_of_tree, build, ais }
     }
 
-    fn gpu(&self, gpu: &Gpu) -> (Verdict, Reason) {
+    fn gpu(&self, gpu: &Function) -> (Verdict, Reason) {
         let no = |reason| (Verdict::Unsupported, reason);
         match self.facts.module.loaded {
             Loaded::No => return no(Reason::AmdgpuNotLoaded),
             Loaded::Unknown => return (Verdict::Unknown, Reason::DriverUnreadable),
             Loaded::Module | Loaded::BuiltIn => {}
         }
-        let mut nodes = self.facts.nodes_of(&gpu.gpu).peekable();
-        match gpu.driver.as_deref() {
-            Some("amdgpu") => {}
-            Some(_) => return no(Reason::GpuNotBound),
-            None if nodes.peek().is_some() => {}
-            None if gpu.id.is_some() && !self.is_unread(&gpu.path("driver")) => {
-                return no(Reason::GpuNotBound);
-            }
-            None => return (Verdict::Unknown, Reason::DriverUnreadable),
+        let has_node = self.facts.nodes_of(&gpu.address).next().is_some();
+        match &gpu.driver {
+            Got::Value(driver) if driver == "amdgpu" => {}
+            Got::Value(_) => return no(Reason::GpuNotBound),
+            _ if has_node => {}
+            Got::Missing => return no(Reason::GpuNotBound),
+            _ => return (Verdict::Unknown, Reason::DriverUnreadable),
         }
         // Nothing but a driver that does AIS registers a GPU's memory, so this outweighs what speaks against it.
-        if gpu.p2pmem.is_some_and(|memory| memory.size != Some(0)) && self.ais != Some(false) {
+        let registered = gpu.p2pmem.value().is_some_and(|memory| memory.size > 0);
+        if registered && self.ais != Some(false) {
             return (Verdict::Supported, Reason::P2pMemoryRegistered);
         }
         if let Some(reason) = self.property(gpu) {
@@ -132,25 +133,31 @@ impl<'a> Case<'a> {
     }
 
     /// What the GPU is that rules it out.
-    fn property(&self, gpu: &Gpu) -> Option<Reason> {
-        const AMD: u16 = 0x1002;
-        let virtual_id = gpu.id.is_some_and(|(vendor, device)| {
-            vendor == AMD && self.knowledge.virtual_gpu(device).is_some()
-        });
-        let nodes = || self.facts.nodes_of(&gpu.gpu);
+    fn property(&self, gpu: &Function) -> Option<Reason> {
+        let virtual_id =
+            gpu.device.value().is_some_and(|id| self.knowledge.virtual_gpu(*id).is_some());
+        let nodes = || self.facts.nodes_of(&gpu.address);
+        let says = self.says(gpu);
         // Without word from the driver the first BAR tells, which is what the memory is behind.
-        let visible = gpu.visible_vram.or_else(|| gpu.bars.first().copied());
-        if gpu.virtual_function || virtual_id {
+        let bar = gpu.bars.iter().find(|bar| bar.index == 0).map(|bar| bar.size);
+        let visible = says.and_then(|says| says.visible_vram).or(bar);
+        let vram = says.and_then(|says| says.vram);
+        if virtual_id || !gpu.physical.is_missing() && gpu.physical != Got::NotRecorded {
             Some(Reason::GpuVirtualFunction)
-        } else if nodes().any(fastpath_host::driver::Node::is_apu) {
+        } else if nodes().any(Node::is_apu) {
             Some(Reason::GpuApu)
         } else if nodes().any(|node| node.xgmi_to_cpu == Some(true)) {
             Some(Reason::GpuXgmiToCpu)
-        } else if gpu.vram.zip(visible).is_some_and(|(vram, visible)| visible < vram) {
+        } else if vram.zip(visible).is_some_and(|(vram, visible)| visible < vram) {
             Some(Reason::GpuSmallBar)
         } else {
             None
         }
+    }
+
+    /// What the driver says of a GPU.
+    fn says(&self, gpu: &Function) -> Option<&'a Gpu> {
+        self.facts.gpus.iter().find(|one| one.gpu == gpu.address)
     }
 
     /// What the driver is that rules every GPU out.
@@ -166,10 +173,10 @@ impl<'a> Case<'a> {
     }
 
     /// Whether a driver that may do AIS has registered the GPU's memory.
-    fn registered(&self, gpu: &Gpu) -> (Verdict, Reason) {
+    fn registered(&self, gpu: &Function) -> (Verdict, Reason) {
         let unknown = (Verdict::Unknown, Reason::GpuAisUnknown);
         let without = (Verdict::Unsupported, Reason::GpuWithoutAis);
-        let mut says = self.facts.nodes_of(&gpu.gpu).map(|node| {
+        let mut says = self.facts.nodes_of(&gpu.address).map(|node| {
             let (build, capability) = (self.build?, node.capability?);
             self.knowledge.capability_says(build, capability)
         });
@@ -179,13 +186,11 @@ impl<'a> Case<'a> {
             Some(true) => (Verdict::Supported, Reason::AisReady),
             Some(false) => without,
             // The directory of a GPU whose memory is registered has `p2pmem`.
-            None if gpu.listed && gpu.p2pmem.is_none() => without,
+            None if gpu.p2pmem.is_missing() && self.says(gpu).is_some_and(|says| says.whole) => {
+                without
+            }
             None => unknown,
         }
-    }
-
-    fn is_unread(&self, path: &str) -> bool {
-        self.facts.unread.iter().any(|unread| unread.path == path)
     }
 }
 
@@ -318,15 +323,16 @@ impl Case<'_> {
             line: Some(1),
             text: value.map(|value| value.to_string()),
         };
-        let of_gpus = facts.gpus.iter().filter(|gpu| gpus.contains(&&gpu.gpu));
+        let of_gpus = self.pci.with_role(Role::Gpu).filter(|gpu| gpus.contains(&&gpu.address));
         match reason {
             Reason::P2pMemoryRegistered => of_gpus
                 .map(|gpu| {
-                    value(gpu.path("p2pmem/size"), gpu.p2pmem.and_then(|memory| memory.size))
+                    let size = gpu.p2pmem.value().map(|memory| memory.size);
+                    value(gpu.address.file("p2pmem/size"), size)
                 })
                 .collect(),
             Reason::AisReady | Reason::GpuApu | Reason::GpuXgmiToCpu => {
-                let nodes = of_gpus.flat_map(|gpu| facts.nodes_of(&gpu.gpu));
+                let nodes = of_gpus.flat_map(|gpu| facts.nodes_of(&gpu.address));
                 let ready = reason == Reason::AisReady;
                 nodes
                     .map(|node| Evidence {
@@ -347,25 +353,29 @@ impl Case<'_> {
                 module.into_iter().flatten().cloned().chain(builds).collect()
             }
             Reason::GpuVirtualFunction => of_gpus
-                .map(|gpu| match gpu.id {
-                    Some((_, device)) if !gpu.virtual_function => Evidence {
-                        path: gpu.path("device"),
+                .map(|gpu| match (&gpu.physical, gpu.device.value()) {
+                    (Got::Missing, Some(device)) => Evidence {
+                        path: gpu.address.file("device"),
                         line: Some(1),
                         text: Some(format!("{device:#06x}")),
                     },
-                    _ => place(gpu.path("physfn")),
+                    _ => place(gpu.address.file("physfn")),
                 })
                 .collect(),
             Reason::GpuSmallBar => of_gpus
                 .flat_map(|gpu| {
-                    let visible = match gpu.visible_vram {
-                        Some(size) => value(gpu.path("mem_info_vis_vram_total"), Some(size)),
-                        None => place(gpu.path("resource")),
+                    let says = self.says(gpu);
+                    let visible = match says.and_then(|says| says.visible_vram) {
+                        Some(size) => {
+                            value(gpu.address.file("mem_info_vis_vram_total"), Some(size))
+                        }
+                        None => place(gpu.address.file("resource")),
                     };
-                    [value(gpu.path("mem_info_vram_total"), gpu.vram), visible]
+                    let vram = says.and_then(|says| says.vram);
+                    [value(gpu.address.file("mem_info_vram_total"), vram), visible]
                 })
                 .collect(),
-            Reason::GpuNotBound => of_gpus.map(|gpu| place(gpu.path("driver"))).collect(),
+            Reason::GpuNotBound => of_gpus.map(|gpu| place(gpu.address.file("driver"))).collect(),
             Reason::AmdgpuNotLoaded => vec![place("/sys/module".to_owned())],
             _ => Vec::new(),
         }
@@ -472,7 +482,7 @@ impl Case<'_> {
 
     /// KFD has GPUs and the device to reach them is not here, as in a container that was not given it.
     fn no_device(&self) -> Option<Finding> {
-        let gpus = self.facts.nodes.iter().any(fastpath_host::driver::Node::is_gpu);
+        let gpus = self.facts.nodes.iter().any(Node::is_gpu);
         (gpus && self.facts.kfd == Some(false)).then(|| {
             let summary = "/dev/kfd is not there, so no program here can use a GPU";
             let explanation = "The driver has GPUs, but their device is hidden: a container must be given /dev/kfd and /dev/dri.";

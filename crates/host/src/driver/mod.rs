@@ -14,12 +14,12 @@ use std::borrow::Cow;
 use fastpath_knowledge::Release;
 use serde::{Deserialize, Serialize};
 
-use crate::pci::Address;
+use crate::pci::{Address, PciFacts, Role};
 use crate::tree::{FileKind, Tree};
 use crate::witness::{Evidence, Symbols, Witness};
 
 pub use dkms::DkmsBuild;
-pub use gpu::{DEVICES, Gpu, P2pMem};
+pub use gpu::Gpu;
 pub use kfd::Node;
 pub use module::{AmdgpuModule, Loaded};
 pub(crate) use small::Small;
@@ -30,8 +30,6 @@ pub use small::Unread;
 pub struct DriverFacts {
     /// The release that runs, if the root tells: a build for another kernel is none.
     pub running: Option<Release>,
-    /// Whether the devices of the PCI bus can be read; `false` in a container or an image without sysfs.
-    pub sysfs: bool,
     /// The module `amdgpu`.
     pub module: AmdgpuModule,
     /// What DKMS has built of it, for whichever kernel.
@@ -42,35 +40,32 @@ pub struct DriverFacts {
     pub kfd: Option<bool>,
     /// The nodes of KFD's topology, by number.
     pub nodes: Vec<Node>,
-    /// What stands in the PCI directory of each GPU that was asked about.
+    /// What the driver says of each GPU of the PCI layer.
     pub gpus: Vec<Gpu>,
     /// What may have told something and could not be read.
     pub unread: Vec<Unread>,
 }
 
-/// Reads the driver layer for the AMD GPUs at these addresses. `witnesses` are those of the kernel that runs, if they were
+/// Reads the driver layer for the GPUs of the PCI layer. `witnesses` are those of the kernel that runs, if they were
 /// read before: the list of its symbols is long, and is read once.
 pub fn read(
     tree: &dyn Tree,
-    gpus: &[Address],
+    pci: &PciFacts,
     running: Option<&Release>,
     witnesses: &[Witness],
 ) -> DriverFacts {
     let mut small = Small::new(tree);
-    let sysfs = gpu::sysfs(&mut small);
     let nodes = kfd::nodes(&mut small);
     let module = module::read(&mut small, running, nodes.iter().any(Node::is_gpu));
     let symbols = matches!(module.loaded, Loaded::Module | Loaded::BuiltIn)
         .then(|| symbols(&mut small, witnesses))
         .flatten();
     let builds = dkms::builds(&mut small, running);
-    let gpus = gpus.iter().take(gpu::MAX_GPUS).map(|address| gpu::read(&mut small, address));
-    let gpus = gpus.collect();
+    let gpus = pci.with_role(Role::Gpu).map(|gpu| gpu::read(&mut small, &gpu.address)).collect();
     let is_there = |path| tree.kind(path) == Ok(FileKind::CharacterDevice);
     let kfd = is_there("/dev/null").then(|| is_there("/dev/kfd"));
     DriverFacts {
         running: running.cloned(),
-        sysfs,
         module,
         builds,
         symbols,
