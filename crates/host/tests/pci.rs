@@ -352,3 +352,92 @@ fn a_large_host_is_read_quickly() {
     assert_eq!(facts.functions.len(), 8 * 5);
     assert!(took.as_millis() < 1000, "{took:?}");
 }
+
+/// Answers every question with something, as the seed has it: files of any bytes, links to anywhere.
+struct Anything(u64);
+
+impl Anything {
+    /// FNV-1a over the seed and the path.
+    fn number(&self, path: &str) -> u64 {
+        path.bytes().fold(self.0 ^ 0xcbf2_9ce4_8422_2325, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        })
+    }
+
+    fn name(number: u64) -> String {
+        format!("0000:{:02x}:{:02x}.{}", number % 4, number % 3, number % 2)
+    }
+}
+
+impl Tree for Anything {
+    fn read(&self, path: &str, want: &Want) -> Result<Content, ReadError> {
+        let number = self.number(path);
+        let text: Vec<u8> = match number % 7 {
+            0 => return Err(ReadError::Missing),
+            1 => return Err(ReadError::NotRecorded),
+            2 => number.to_le_bytes().repeat(usize::try_from(number % 520).unwrap()),
+            3 => b"0x010802".to_vec(),
+            4 => b"0x120000\n".to_vec(),
+            5 => b"0x1002\n".to_vec(),
+            _ => format!(
+                "{}\nvendor_id : x\ncpu family : {number}\n0-ffffffffffffffff : System RAM\n",
+                number % 99
+            )
+            .into_bytes(),
+        };
+        let bytes = match want.lines {
+            Some(filter) => text.split(|&byte| byte == b'\n').fold(Vec::new(), |mut out, line| {
+                filter(line, &mut out);
+                out.push(b'\n');
+                out
+            }),
+            None => text,
+        };
+        let bytes = want.redact.map_or_else(|| bytes.clone(), |redact| redact(&bytes));
+        Ok(Content { bytes, id: FileId { device: 0, inode: number } })
+    }
+
+    fn list(&self, _: &str) -> Result<Vec<Entry>, ReadError> {
+        let mut names: Vec<String> = (0..12).map(Self::name).collect();
+        names.sort();
+        names.dedup();
+        Ok(names.into_iter().map(|name| Entry { name, kind: FileKind::Link }).collect())
+    }
+
+    fn kind(&self, _: &str) -> Result<FileKind, ReadError> {
+        Err(ReadError::Missing)
+    }
+
+    fn link(&self, path: &str) -> Result<String, ReadError> {
+        let number = self.number(path);
+        let own = path.rsplit('/').next().unwrap_or_default();
+        Ok(match number % 6 {
+            0 => return Err(ReadError::Missing),
+            1 => format!("../../../devices/pci0000:00/{own}"),
+            2 => format!("../../../devices/pci0000:00/{}/{own}", Self::name(number >> 8)),
+            3 => format!(
+                "../../../devices/pci0000:00/{}/{}/{own}",
+                Self::name(number >> 8),
+                Self::name(number >> 16)
+            ),
+            4 => "../".repeat(90),
+            _ => format!("/{number}"),
+        })
+    }
+}
+
+#[test]
+fn whatever_the_files_say_facts_are_made_and_kept() {
+    for seed in 0..400 {
+        let tree = Anything(seed);
+        let facts: PciFacts = read(&tree);
+        assert_eq!(read(&tree), facts, "{seed}");
+        assert!(facts.functions.is_sorted_by(|a, b| a.address < b.address), "{seed}");
+        #[cfg(feature = "snapshot")]
+        {
+            let text = serde_json::to_string(&facts).unwrap();
+            let again: PciFacts = serde_json::from_str(&text).unwrap();
+            assert_eq!(again, facts, "{seed}");
+        }
+    }
+}

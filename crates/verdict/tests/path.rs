@@ -148,6 +148,34 @@ fn redirection_sends_traffic_to_the_host_bridge() {
 }
 
 #[test]
+fn a_boot_parameter_that_did_not_help_is_named() {
+    let case = below(0x8086, 0x7d1b).intel().switch(&port().acs(REDIRECT), None);
+    case.host.command_line(
+        "ro pci=disable_acs_redir=0000:09:00.0 pci=noats pcie_acs_override=downstream",
+    );
+    let verdict = judged(&case.host, NEW);
+    let detail = verdict.findings[0].hint.as_ref().unwrap().detail.as_deref().unwrap();
+    assert!(detail.contains("has pci=disable_acs_redir=0000:09:00.0 already"), "{detail}");
+    assert!(
+        detail
+            .ends_with("pcie_acs_override, which is given, changes IOMMU groups, not redirection."),
+        "{detail}"
+    );
+}
+
+#[test]
+fn several_ports_are_quoted_for_grub() {
+    let case = below(0x8086, 0x7d1b).intel().switch(&port().acs(REDIRECT), None);
+    let upper = Device::port(0x1000, 0xc010, UPSTREAM).acs(REDIRECT);
+    case.host.file("sys/devices/pci0000:00/0000:00:01.0/0000:01:00.0/config", upper.bytes());
+    let verdict = judged(&case.host, NEW);
+    let hint = verdict.findings[0].hint.as_ref().unwrap();
+    let line = r#"GRUB_CMDLINE_LINUX="$GRUB_CMDLINE_LINUX \"pci=disable_acs_redir=0000:01:00.0;0000:02:00.0\"""#;
+    assert_eq!(hint.commands.len(), 1, "{:?}", hint.commands);
+    assert!(hint.commands[0].contains(line), "{}", hint.commands[0]);
+}
+
+#[test]
 fn only_the_three_bits_redirect() {
     for (control, expected) in [
         (0x00, Reason::CommonSwitch),

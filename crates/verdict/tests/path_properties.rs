@@ -309,4 +309,27 @@ proptest! {
             prop_assert_eq!(map_type, rule);
         }
     }
+
+    /// Facts come from snapshots, too, which anyone may have made.
+    #[test]
+    fn facts_with_holes_are_judged(model in model(), kept in any::<u32>(), rootless in any::<bool>(), nowhere in any::<u32>()) {
+        let mut facts = model.facts();
+        let mut index = 0;
+        facts.functions.retain(|_| {
+            index += 1;
+            kept & (1 << (index % 32)) != 0
+        });
+        for (index, function) in facts.functions.iter_mut().enumerate() {
+            if nowhere & (1 << (index % 32)) != 0 && nowhere % 3 == 0 {
+                function.place = Got::Missing;
+                function.vendor = Got::NotRecorded;
+            }
+        }
+        if rootless {
+            facts.roots.clear();
+        }
+        let verdict = KNOWLEDGE.with(|knowledge| judge(&facts, Release::new(model.release).as_ref(), knowledge));
+        prop_assert!(verdict.paths.len() <= 1);
+        prop_assert!(!verdict.findings.is_empty());
+    }
 }

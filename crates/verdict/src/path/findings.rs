@@ -389,19 +389,29 @@ impl Case<'_> {
         let parameter = format!("pci=disable_acs_redir={}", list.join(";"));
         let text =
             format!("boot with {parameter}, if devices below these ports need not be kept apart");
-        let given = self.facts.parameter("pci").filter(|one| one.text.contains("acs"));
+        let mut given = self
+            .facts
+            .machine
+            .parameters
+            .iter()
+            .filter(|one| one.name() == "pci" && one.text.contains("acs"));
         let mut detail = "The parameter acts at boot, and what was read here is its result. Switching redirection off lets \
                           devices below these ports reach each other without the IOMMU: do not do it where they belong to \
                           different virtual machines. Changing the bits later with setpci has no effect on a pair of devices \
                           that has been used already."
             .to_owned();
-        if let Some(given) = given {
+        if let Some(given) = given.next_back() {
             let already = format!(
                 " The command line has {} already; it did not clear these ports. Of several pci= parameters with \
                  disable_acs_redir the last one counts.",
                 given.text
             );
             detail.push_str(&already);
+        }
+        if self.facts.parameter("pcie_acs_override").is_some() {
+            detail.push_str(
+                " pcie_acs_override, which is given, changes IOMMU groups, not redirection.",
+            );
         }
         let commands = boot_parameter(&parameter);
         Hint { detail: Some(detail), ..Hint::new(hints::PATH_DISABLE_ACS, text, commands) }
