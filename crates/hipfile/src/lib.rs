@@ -10,6 +10,7 @@
 // Addresses, sizes and file offsets are taken for each other.
 const _: () = assert!(size_of::<usize>() == size_of::<u64>());
 
+mod batch;
 mod bounce;
 mod buffer;
 pub mod choose;
@@ -24,9 +25,12 @@ pub mod filesystem;
 mod filling;
 pub mod gate;
 pub mod log;
+mod process;
+mod queue;
 pub mod raw;
 mod registry;
 mod runtime;
+mod stream;
 mod sync;
 #[cfg(test)]
 mod tests;

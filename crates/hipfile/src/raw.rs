@@ -26,6 +26,10 @@ pub fn last_hip_error() -> i32 {
     LAST_HIP_ERROR.get()
 }
 
+pub use crate::batch::{Entry, Event, MOST as MOST_IN_BATCH, Status};
+pub use crate::process::{runtime, shutdown};
+pub use crate::stream::{FIXED_BUFFER_OFFSET, FIXED_FILE_OFFSET, FIXED_SIZE, FLAGS, Late};
+
 impl Runtime {
     /// `hipFileDriverOpen`: counts. The first time it judges the kernel.
     ///
@@ -43,7 +47,7 @@ impl Runtime {
     pub fn driver_close(&self) -> Result<(), Error> {
         if let Some(closed) = self.driver.close()? {
             drop(closed);
-            self.lanes.free();
+            self.rest();
         }
         Ok(())
     }

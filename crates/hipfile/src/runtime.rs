@@ -2,12 +2,13 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use fastpath_gpu::{Gpu, Hip, LoadError};
 use fastpath_host::{DirTree, Tree};
 
+use crate::batch::Batch;
 use crate::bounce::Lanes;
 use crate::buffer::Buffer;
 use crate::choose::Reason;
@@ -18,6 +19,9 @@ use crate::file::File;
 use crate::filesystem::FileSystems;
 use crate::gate::Gate;
 use crate::log::{Level, Log, Sink};
+use crate::queue::Workers;
+use crate::registry::{Handles, Registry};
+use crate::stream::Stream;
 
 /// How the runtime of GPUs is had; asked once, when it is first needed.
 type Loader = Box<dyn Fn() -> Result<Arc<dyn Gpu>, LoadError> + Send + Sync>;
@@ -97,6 +101,15 @@ pub struct Runtime {
     pub(crate) log: Log,
     pub(crate) driver: Driver<File, Buffer>,
     pub(crate) lanes: Lanes,
+    pub(crate) workers: Workers,
+    /// Flags of registered streams, by handle.
+    pub(crate) stream_flags: Registry<u32>,
+    /// Streams that were used.
+    pub(crate) streams: Registry<Stream>,
+    /// Asynchronous operations that are not over.
+    pub(crate) asynchronous: AtomicUsize,
+    pub(crate) batches: Registry<Batch>,
+    pub(crate) batch_handles: Handles,
     tree: Box<dyn Tree + Send + Sync>,
     uname: Option<String>,
     knowledge_directory: Option<PathBuf>,
@@ -122,14 +135,17 @@ impl Runtime {
     /// A runtime in which nothing is registered. It looks at nothing before it is used.
     pub fn new(options: Options) -> Self {
         let log = Log::new(options.config.log, options.log);
-        for warning in &options.config.warnings {
-            log.say(Level::Warn, || warning.clone());
-        }
         Self {
             config: options.config,
             log,
             driver: Driver::new(),
             lanes: Lanes::default(),
+            workers: Workers::default(),
+            stream_flags: Registry::new(),
+            streams: Registry::new(),
+            asynchronous: AtomicUsize::new(0),
+            batches: Registry::new(),
+            batch_handles: Handles::new(2),
             tree: options.tree,
             uname: options.uname,
             knowledge_directory: options.knowledge_directory,
@@ -153,6 +169,9 @@ impl Runtime {
     /// What the kernel allows; judged when the driver is first opened.
     pub fn gate(&self) -> &Gate {
         self.gate.get_or_init(|| {
+            for warning in &self.config.warnings {
+                self.log.say(Level::Warn, || warning.clone());
+            }
             let directory = self.knowledge_directory.as_deref();
             Gate::evaluate(
                 self.tree.as_ref(),
@@ -194,6 +213,23 @@ impl Runtime {
     /// The driver does not know direct storage: that does not change while it is loaded.
     pub(crate) fn driver_is_without(&self) {
         self.no_driver.store(true, Ordering::Relaxed);
+    }
+
+    /// Gives up everything that does not depend on a registration, after the last close.
+    pub(crate) fn rest(&self) {
+        self.stream_flags.drain();
+        for batch in self.batches.drain() {
+            batch.cancel();
+        }
+        // Freeing waits for GPUs, whose streams may wait for an operation of ours.
+        if self.asynchronous.load(Ordering::Acquire) == 0 {
+            self.lanes.free();
+        }
+    }
+
+    /// Ends the threads.
+    pub(crate) fn stop(&self) {
+        self.workers.stop();
     }
 
     /// True once.

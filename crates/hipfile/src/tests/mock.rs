@@ -7,7 +7,8 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::ffi::c_void;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Barrier, Mutex, MutexGuard};
 
 use fastpath_gpu::{
     Attributes, Direction, Gpu, HipError, HostFunction, MemoryKind, RawEvent, RawStream, Transfer,
@@ -17,6 +18,7 @@ const RESERVED: usize = 256 << 20;
 
 thread_local! {
     static CURRENT: Cell<i32> = const { Cell::new(0) };
+    static IN_HOST_FUNCTION: Cell<bool> = const { Cell::new(false) };
 }
 
 #[derive(Debug)]
@@ -46,6 +48,13 @@ struct Streams {
     queued: HashMap<usize, u64>,
 }
 
+/// Work in a stream of a client's.
+enum Task {
+    Host(HostFunction, usize),
+    Wait(usize, u64),
+    Mark(Sender<()>),
+}
+
 /// What a call of the direct interface shall do instead of its work.
 pub(crate) type Script = Box<dyn Fn(u64) -> Option<Transfer> + Send + Sync>;
 
@@ -60,8 +69,12 @@ pub(crate) struct Mock {
     pub(crate) fail_copy: AtomicUsize,
     pub(crate) script: Mutex<Option<Script>>,
     /// Runs in the middle of a transfer.
-    pub(crate) meanwhile: Mutex<Option<Box<dyn Fn() + Send + Sync>>>,
+    pub(crate) meanwhile: Mutex<Option<Arc<dyn Fn() + Send + Sync>>>,
     pub(crate) attribute_error: AtomicU64,
+    pub(crate) can_wait: AtomicBool,
+    pub(crate) fail_wait: AtomicBool,
+    pub(crate) fail_launch: AtomicBool,
+    clients: Mutex<HashMap<usize, Sender<Task>>>,
 }
 
 impl std::fmt::Debug for Mock {
@@ -70,7 +83,71 @@ impl std::fmt::Debug for Mock {
     }
 }
 
+/// Does a client stream's work in order.
+fn work(tasks: &Receiver<Task>) {
+    for task in tasks {
+        match task {
+            Task::Host(function, data) => {
+                IN_HOST_FUNCTION.set(true);
+                // SAFETY: the library wants it called once with this.
+                unsafe { function(std::ptr::with_exposed_provenance_mut(data)) };
+                IN_HOST_FUNCTION.set(false);
+            }
+            Task::Wait(signal, value) => {
+                let signal: *mut u64 = std::ptr::with_exposed_provenance_mut(signal);
+                // SAFETY: leaked below.
+                while unsafe { AtomicU64::from_ptr(signal) }.load(Ordering::Acquire) < value {
+                    std::thread::yield_now();
+                }
+            }
+            Task::Mark(done) => drop(done.send(())),
+        }
+    }
+}
+
+/// A host function must not come here.
+fn called() {
+    assert!(!IN_HOST_FUNCTION.get(), "HIP was called in a host function");
+}
+
 impl Mock {
+    /// A stream that works on its own.
+    pub(crate) fn client_stream(&self, device: i32) -> RawStream {
+        let mut streams = self.streams.lock().unwrap();
+        streams.next += 1;
+        let stream = streams.next;
+        streams.device.insert(stream, device);
+        let (to, tasks) = channel();
+        std::thread::spawn(move || work(&tasks));
+        self.clients.lock().unwrap().insert(stream, to);
+        RawStream(std::ptr::without_provenance_mut(stream))
+    }
+
+    fn send(&self, stream: RawStream, task: Task) -> Result<(), HipError> {
+        let clients = self.clients.lock().unwrap();
+        clients.get(&stream.0.addr()).ok_or(HipError::INVALID_VALUE)?.send(task).unwrap();
+        Ok(())
+    }
+
+    /// Waits until a client's stream has done everything.
+    pub(crate) fn finish(&self, stream: RawStream) {
+        let (done, wait) = channel();
+        self.send(stream, Task::Mark(done)).unwrap();
+        wait.recv().unwrap();
+    }
+
+    /// Keeps a client's stream busy until the other side is dropped.
+    pub(crate) fn hold(&self, stream: RawStream) -> Arc<Barrier> {
+        unsafe extern "C" fn meet(data: *mut c_void) {
+            // SAFETY: made below for this call.
+            unsafe { Arc::from_raw(data.cast::<Barrier>().cast_const()) }.wait();
+        }
+        let barrier = Arc::new(Barrier::new(2));
+        let data = Arc::into_raw(Arc::clone(&barrier)).expose_provenance();
+        self.send(stream, Task::Host(meet, data)).unwrap();
+        barrier
+    }
+
     pub(crate) fn new() -> Self {
         use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
         // SAFETY: a new mapping wherever there is room; it is never unmapped.
@@ -96,6 +173,10 @@ impl Mock {
             script: Mutex::new(None),
             meanwhile: Mutex::new(None),
             attribute_error: AtomicU64::new(0),
+            can_wait: AtomicBool::new(true),
+            fail_wait: AtomicBool::new(false),
+            fail_launch: AtomicBool::new(false),
+            clients: Mutex::default(),
         }
     }
 
@@ -174,6 +255,7 @@ impl Mock {
 
 impl Gpu for Mock {
     fn attributes(&self, address: usize) -> Result<Attributes, HipError> {
+        called();
         let error = self.attribute_error.load(Ordering::Relaxed);
         if error != 0 {
             return Err(HipError(error as i32));
@@ -185,6 +267,7 @@ impl Gpu for Mock {
     }
 
     fn allocation(&self, address: usize) -> Result<(usize, usize), HipError> {
+        called();
         self.find(address).map(|(base, length, ..)| (base, length)).ok_or(HipError::NOT_FOUND)
     }
 
@@ -217,6 +300,7 @@ impl Gpu for Mock {
     }
 
     unsafe fn synchronize(&self, stream: RawStream) -> Result<(), HipError> {
+        called();
         let stream = stream.0.addr();
         let all = self.streams.lock().unwrap().queued.get(&stream).copied().unwrap_or(0);
         self.advance(stream, all);
@@ -277,19 +361,30 @@ impl Gpu for Mock {
     }
 
     fn can_wait_value(&self, _: i32) -> bool {
-        false
+        self.can_wait.load(Ordering::Relaxed)
     }
 
     fn allocate_signal(&self) -> Result<NonNull<u64>, HipError> {
-        Err(HipError::NOT_SUPPORTED)
+        called();
+        let signal: &'static mut u64 = Box::leak(Box::new(0));
+        Ok(NonNull::from(signal))
     }
 
     unsafe fn free_signal(&self, _: NonNull<u64>) -> Result<(), HipError> {
         Err(HipError::NOT_SUPPORTED)
     }
 
-    unsafe fn wait_value(&self, _: RawStream, _: NonNull<u64>, _: u64) -> Result<(), HipError> {
-        Err(HipError::NOT_SUPPORTED)
+    unsafe fn wait_value(
+        &self,
+        stream: RawStream,
+        signal: NonNull<u64>,
+        value: u64,
+    ) -> Result<(), HipError> {
+        called();
+        if self.fail_wait.load(Ordering::Relaxed) {
+            return Err(HipError::NOT_SUPPORTED);
+        }
+        self.send(stream, Task::Wait(signal.as_ptr().expose_provenance(), value))
     }
 
     fn uuid(&self, device: i32) -> Option<[u8; 16]> {
@@ -297,6 +392,7 @@ impl Gpu for Mock {
     }
 
     fn allocate_host(&self, length: usize) -> Result<NonNull<u8>, HipError> {
+        called();
         self.host_allocations.fetch_add(1, Ordering::Relaxed);
         // Not at the start of a page, which HIP does not promise.
         let memory = vec![0xEE_u8; length + 64].leak();
@@ -309,8 +405,17 @@ impl Gpu for Mock {
         Ok(())
     }
 
-    unsafe fn launch(&self, _: RawStream, _: HostFunction, _: *mut c_void) -> Result<(), HipError> {
-        Err(HipError::NOT_SUPPORTED)
+    unsafe fn launch(
+        &self,
+        stream: RawStream,
+        function: HostFunction,
+        data: *mut c_void,
+    ) -> Result<(), HipError> {
+        called();
+        if self.fail_launch.load(Ordering::Relaxed) {
+            return Err(HipError::UNKNOWN);
+        }
+        self.send(stream, Task::Host(function, data.expose_provenance()))
     }
 
     fn has_direct_storage(&self) -> bool {
@@ -328,8 +433,10 @@ impl Gpu for Mock {
         if !self.direct.load(Ordering::Relaxed) {
             return None;
         }
+        called();
         self.transfers.fetch_add(1, Ordering::Relaxed);
-        if let Some(meanwhile) = &*self.meanwhile.lock().unwrap() {
+        let meanwhile = self.meanwhile.lock().unwrap().clone();
+        if let Some(meanwhile) = meanwhile {
             meanwhile();
         }
         let scripted = self.script.lock().unwrap().as_ref().and_then(|script| script(length));

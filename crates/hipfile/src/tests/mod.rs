@@ -7,10 +7,13 @@
     clippy::print_stderr
 )]
 
+mod asynchronous;
 mod backends;
+mod batches;
 mod call;
 mod fixture;
 mod gate;
 mod mock;
+mod process;
 mod registration;
 mod units;

@@ -1,0 +1,328 @@
+//! Many operations with one call, done by worker threads in any order.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use fastpath_gpu::Direction;
+
+use crate::buffer::Buffer;
+use crate::error::Error;
+use crate::file::File;
+use crate::runtime::Runtime;
+use crate::sync::Arc;
+use crate::transfer::Request;
+
+/// Operations that one batch holds at most.
+pub const MOST: u32 = 128;
+
+/// `hipFileBatch`.
+const MODE: i32 = 1;
+
+/// How an operation of a batch ended: values of `hipFileStatus_t`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(i32)]
+pub enum Status {
+    /// It was taken back before it began.
+    Canceled = 0x08,
+    /// Its bytes moved.
+    Complete = 0x10,
+    /// It failed.
+    Failed = 0x40,
+}
+
+/// One operation to submit, as `hipFileIOParams_t` has it.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry {
+    /// 1.
+    pub mode: i32,
+    /// 0 reads, 1 writes.
+    pub opcode: i32,
+    /// The file's handle.
+    pub file: u64,
+    /// The buffer's address.
+    pub buffer: usize,
+    /// Where in the buffer.
+    pub buffer_offset: i64,
+    /// Where in the file.
+    pub file_offset: i64,
+    /// Bytes.
+    pub size: usize,
+    /// Comes back with the result.
+    pub cookie: usize,
+}
+
+/// How one operation ended, as `hipFileIOEvents_t` has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// The entry's.
+    pub cookie: usize,
+    /// How it ended.
+    pub status: Status,
+    /// Bytes, or a negative errno or code.
+    pub result: isize,
+}
+
+const PENDING: u8 = 0;
+const RUNNING: u8 = 1;
+const OVER: u8 = 2;
+
+#[derive(Debug)]
+struct Operation {
+    entry: Entry,
+    direction: Direction,
+    file: Arc<File>,
+    buffer: Arc<Buffer>,
+    state: AtomicU8,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Submitted and not over.
+    active: Vec<Arc<Operation>>,
+    /// Over and not told.
+    events: VecDeque<Event>,
+}
+
+impl State {
+    fn outstanding(&self) -> usize {
+        self.active.len() + self.events.len()
+    }
+}
+
+/// A batch.
+#[derive(Debug)]
+pub(crate) struct Batch {
+    capacity: usize,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+impl Batch {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn finish(&self, operation: &Arc<Operation>, status: Status, result: isize) {
+        let mut state = self.lock();
+        operation.state.store(OVER, Ordering::Release);
+        state.active.retain(|other| !Arc::ptr_eq(other, operation));
+        state.events.push_back(Event { cookie: operation.entry.cookie, status, result });
+        drop(state);
+        self.changed.notify_all();
+    }
+
+    /// Takes back what has not begun.
+    pub(crate) fn cancel(&self) {
+        let pending = self.lock().active.clone();
+        for operation in pending {
+            let begun = operation.state.compare_exchange(
+                PENDING,
+                OVER,
+                Ordering::AcqRel,
+                Ordering::Acquire,
+            );
+            if begun.is_ok() {
+                self.finish(&operation, Status::Canceled, 0);
+            }
+        }
+    }
+
+    /// Waits for what has begun.
+    fn settle(&self) {
+        let mut state = self.lock();
+        while !state.active.is_empty() {
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Waits for events and takes them: at least `least` unless time runs out or fewer are outstanding.
+    fn take(&self, least: usize, most: usize, timeout: Option<Duration>) -> Vec<Event> {
+        let end = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        let mut state = self.lock();
+        while state.events.len() < least.min(state.outstanding()) {
+            let left = end.map(|end| end.saturating_duration_since(Instant::now()));
+            state = match left {
+                Some(Duration::ZERO) => break,
+                Some(left) => {
+                    self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0
+                }
+                None => self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
+            };
+        }
+        let count = most.min(state.events.len());
+        let events = state.events.drain(..count).collect();
+        drop(state);
+        // Who waits for more than there is left now has to look again.
+        self.changed.notify_all();
+        events
+    }
+}
+
+/// Ends its operation whatever happens to it.
+struct Job {
+    batch: Arc<Batch>,
+    operation: Arc<Operation>,
+    result: Result<usize, Error>,
+}
+
+impl Job {
+    fn run(mut self, runtime: &Runtime) {
+        let state = &self.operation.state;
+        if state.compare_exchange(PENDING, RUNNING, Ordering::AcqRel, Ordering::Acquire).is_err() {
+            return;
+        }
+        let Operation { entry, direction, file, buffer, .. } = self.operation.as_ref();
+        let request = Request::checked(
+            *direction,
+            file,
+            buffer,
+            entry.size,
+            entry.file_offset,
+            entry.buffer_offset,
+        );
+        let result = request.and_then(|request| request.run(runtime, runtime.gpu()?));
+        self.result = result;
+    }
+}
+
+impl Drop for Job {
+    fn drop(&mut self) {
+        if self.operation.state.swap(OVER, Ordering::AcqRel) == OVER {
+            return;
+        }
+        match &self.result {
+            Ok(bytes) => self.batch.finish(&self.operation, Status::Complete, bytes.cast_signed()),
+            Err(error) => self.batch.finish(&self.operation, Status::Failed, error.event()),
+        }
+    }
+}
+
+impl Runtime {
+    fn batch(&self, handle: u64) -> Result<Arc<Batch>, Error> {
+        self.batches.get(handle).ok_or(Error::NoBatch(handle as usize))
+    }
+
+    /// `hipFileBatchIOSetUp`.
+    pub fn batch_set_up(&self, capacity: u32) -> Result<u64, Error> {
+        if capacity == 0 || capacity > MOST {
+            return Err(Error::Argument { what: "a batch holds 1 to 128 operations" });
+        }
+        let handle = self.batch_handles.next();
+        let batch =
+            Batch { capacity: capacity as usize, state: Mutex::default(), changed: Condvar::new() };
+        self.batches.insert(handle, Arc::new(batch));
+        Ok(handle)
+    }
+
+    fn operation(&self, entry: &Entry) -> Result<Arc<Operation>, Error> {
+        if !self.driver.is_open() {
+            return Err(Error::NotOpen);
+        }
+        let file =
+            self.driver.file(entry.file).ok_or(Error::FileNotRegistered(entry.file as usize))?;
+        let direction = match (entry.mode, entry.opcode) {
+            (MODE, 0) => Direction::Read,
+            (MODE, 1) => Direction::Write,
+            _ => {
+                return Err(Error::Argument {
+                    what: "the mode is not 1, or the opcode neither 0 nor 1",
+                });
+            }
+        };
+        if entry.buffer == 0 {
+            return Err(Error::Argument { what: "the buffer is NULL" });
+        }
+        let buffer = match self.driver.buffer(entry.buffer as u64) {
+            Some(buffer) => buffer,
+            None => Arc::new(Buffer::temporary(self.gpu()?.as_ref(), entry.buffer)?),
+        };
+        Request::checked(
+            direction,
+            &file,
+            &buffer,
+            entry.size,
+            entry.file_offset,
+            entry.buffer_offset,
+        )?;
+        Ok(Arc::new(Operation {
+            entry: *entry,
+            direction,
+            file,
+            buffer,
+            state: AtomicU8::new(PENDING),
+        }))
+    }
+
+    /// `hipFileBatchIOSubmit`: all entries, or none if one is wrong.
+    ///
+    /// # Safety
+    ///
+    /// Buffers that are host memory stay until their operations are over.
+    #[allow(unsafe_code)]
+    pub unsafe fn batch_submit(
+        self: &Arc<Self>,
+        handle: u64,
+        entries: &[Entry],
+    ) -> Result<(), Error> {
+        if entries.is_empty() {
+            return Err(Error::Argument { what: "there is no operation to submit" });
+        }
+        let batch = self.batch(handle)?;
+        let free = batch.capacity.saturating_sub(batch.lock().outstanding());
+        if entries.len() > free {
+            return Err(Error::BatchFull { asked: entries.len(), free });
+        }
+        let operations =
+            entries.iter().map(|entry| self.operation(entry)).collect::<Result<Vec<_>, _>>()?;
+        {
+            let mut state = batch.lock();
+            // Another thread may have taken the room meanwhile.
+            let free = batch.capacity.saturating_sub(state.outstanding());
+            if entries.len() > free {
+                return Err(Error::BatchFull { asked: entries.len(), free });
+            }
+            state.active.extend(operations.iter().cloned());
+        }
+        for operation in operations {
+            let job = Job { batch: Arc::clone(&batch), operation, result: Err(Error::ShutDown) };
+            let runtime = Arc::clone(self);
+            self.workers.submit(Box::new(move || job.run(&runtime)));
+        }
+        Ok(())
+    }
+
+    /// `hipFileBatchIOGetStatus`: operations that are over, each once. Waits until `least` are, at most `timeout`; for ever without
+    /// one.
+    pub fn batch_status(
+        &self,
+        handle: u64,
+        least: u32,
+        most: u32,
+        timeout: Option<Duration>,
+    ) -> Result<Vec<Event>, Error> {
+        if most == 0 || least > most {
+            return Err(Error::Argument {
+                what: "there is no room for the events that are waited for",
+            });
+        }
+        Ok(self.batch(handle)?.take(least as usize, most as usize, timeout))
+    }
+
+    /// `hipFileBatchIOCancel`: takes back what has not begun and waits for the rest.
+    pub fn batch_cancel(&self, handle: u64) -> Result<(), Error> {
+        let batch = self.batch(handle)?;
+        batch.cancel();
+        batch.settle();
+        Ok(())
+    }
+
+    /// `hipFileBatchIODestroy`.
+    pub fn batch_destroy(&self, handle: u64) {
+        if let Some(batch) = self.batches.remove(handle) {
+            batch.cancel();
+            batch.settle();
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! The one runtime of a process, and a new one in the child of a fork.
+//!
+//! The pointer to it lives in a page that the kernel empties in a child: what the child finds is that nothing was ever used, so it
+//! starts afresh and waits for no lock that a thread of its parent held. What the parent had stays where it is, unused: GPUs, their
+//! memory and its handles are the parent's.
+#![allow(unsafe_code)]
+
+use std::ptr::{self, NonNull};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
+
+use crate::runtime::{Options, Runtime};
+
+const PAGE: usize = 4096;
+
+/// The page, once it is there.
+static PLACE: AtomicPtr<AtomicPtr<Arc<Runtime>>> = AtomicPtr::new(ptr::null_mut());
+
+/// Where it is if there is no page to be had: then a child is not told from its parent.
+static NO_PAGE: AtomicPtr<Arc<Runtime>> = AtomicPtr::new(ptr::null_mut());
+
+fn place() -> &'static AtomicPtr<Arc<Runtime>> {
+    let known = NonNull::new(PLACE.load(Ordering::Acquire)).or_else(make_place);
+    // SAFETY: it is a page that is never unmapped, zero at first, which is a null pointer.
+    known.map_or(&NO_PAGE, |place| unsafe { place.as_ref() })
+}
+
+#[cold]
+fn make_place() -> Option<NonNull<AtomicPtr<Arc<Runtime>>>> {
+    // SAFETY: a new private mapping of one page, which is given up again only if nobody has seen it.
+    let page = unsafe {
+        let rights = ProtFlags::READ | ProtFlags::WRITE;
+        let page = mmap_anonymous(ptr::null_mut(), PAGE, rights, MapFlags::PRIVATE).ok()?;
+        if madvise(page, PAGE, Advice::LinuxWipeOnFork).is_err() {
+            let _ = munmap(page, PAGE);
+            return None;
+        }
+        page
+    };
+    let won =
+        PLACE.compare_exchange(ptr::null_mut(), page.cast(), Ordering::AcqRel, Ordering::Acquire);
+    match won {
+        Ok(_) => NonNull::new(page.cast()),
+        Err(first) => {
+            // SAFETY: as above.
+            let _ = unsafe { munmap(page, PAGE) };
+            NonNull::new(first)
+        }
+    }
+}
+
+/// The runtime of this process. It is never dropped: threads may be inside it when the process ends.
+pub fn runtime() -> &'static Arc<Runtime> {
+    let place = place();
+    let known = place.load(Ordering::Acquire);
+    // SAFETY: what is in the place was leaked.
+    if let Some(known) = unsafe { known.as_ref() } {
+        return known;
+    }
+    let new = Box::into_raw(Box::new(Arc::new(Runtime::new(Options::of_process()))));
+    match place.compare_exchange(ptr::null_mut(), new, Ordering::AcqRel, Ordering::Acquire) {
+        // SAFETY: made above, and leaked from now on.
+        Ok(_) => unsafe { &*new },
+        Err(first) => {
+            // SAFETY: made above and seen by nobody; the first one was leaked.
+            unsafe {
+                drop(Box::from_raw(new));
+                &*first
+            }
+        }
+    }
+}
+
+/// Ends the threads of this process's runtime and forgets it, for a library that is unloaded: the next use starts afresh.
+/// Operations that wait in queues fail; those that run are waited for, but not for ever.
+pub fn shutdown() {
+    let Some(place) = NonNull::new(PLACE.load(Ordering::Acquire)) else { return };
+    // SAFETY: as in `place`.
+    let last = unsafe { place.as_ref() }.swap(ptr::null_mut(), Ordering::AcqRel);
+    // SAFETY: as in `runtime`.
+    if let Some(runtime) = unsafe { last.as_ref() } {
+        runtime.stop();
+    }
+}

@@ -1,0 +1,136 @@
+//! Threads that do I/O for others: started when there is work, ended by whoever owns them.
+
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// Threads at most. They mostly wait for drives.
+const MOST: usize = 32;
+
+/// How long work that runs is waited for when everything ends.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A piece of work. It is dropped without being called if everything ends before.
+pub(crate) type Job = Box<dyn FnOnce() + Send>;
+
+#[derive(Default)]
+struct State {
+    jobs: VecDeque<Job>,
+    idle: usize,
+    running: usize,
+    threads: Vec<JoinHandle<()>>,
+    stopping: bool,
+}
+
+#[derive(Default)]
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+/// See the module.
+#[derive(Default)]
+pub(crate) struct Workers {
+    shared: Arc<Shared>,
+}
+
+impl std::fmt::Debug for Workers {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Workers")
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn work(&self) {
+        let mut state = self.lock();
+        loop {
+            if state.stopping {
+                return;
+            }
+            let Some(job) = state.jobs.pop_front() else {
+                state.idle += 1;
+                state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+                state.idle -= 1;
+                continue;
+            };
+            state.running += 1;
+            drop(state);
+            // Whoever waits for the job is told by what it drops.
+            let _ = catch_unwind(AssertUnwindSafe(job));
+            state = self.lock();
+            state.running -= 1;
+            if state.stopping {
+                self.changed.notify_all();
+            }
+        }
+    }
+}
+
+impl Workers {
+    /// Has a thread do the job, after those that came before. False, and the job is dropped, if no thread ever will.
+    pub(crate) fn submit(&self, job: Job) -> bool {
+        let mut state = self.shared.lock();
+        if state.stopping {
+            drop(state);
+            return false;
+        }
+        state.jobs.push_back(job);
+        if state.jobs.len() > state.idle && state.threads.len() < MOST {
+            let shared = Arc::clone(&self.shared);
+            let thread = std::thread::Builder::new().name("hipfile I/O".to_owned());
+            if let Ok(thread) = thread.spawn(move || shared.work()) {
+                state.threads.push(thread);
+            } else if state.threads.is_empty() {
+                let job = state.jobs.pop_back();
+                drop(state);
+                drop(job);
+                return false;
+            }
+        }
+        drop(state);
+        self.shared.changed.notify_one();
+        true
+    }
+
+    /// Ends the threads. Jobs that wait are dropped.
+    pub(crate) fn stop(&self) {
+        let (jobs, threads) = {
+            let mut state = self.shared.lock();
+            state.stopping = true;
+            (std::mem::take(&mut state.jobs), std::mem::take(&mut state.threads))
+        };
+        self.shared.changed.notify_all();
+        drop(jobs);
+        let end = Instant::now() + PATIENCE;
+        let mut state = self.shared.lock();
+        while state.running > 0 {
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return;
+            }
+            state = self
+                .shared
+                .changed
+                .wait_timeout(state, left)
+                .unwrap_or_else(PoisonError::into_inner)
+                .0;
+        }
+        drop(state);
+        let me = std::thread::current().id();
+        for thread in threads.into_iter().filter(|thread| thread.thread().id() != me) {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Workers {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}

@@ -1,0 +1,48 @@
+//! The one runtime of a process.
+#![allow(unsafe_code)]
+
+use crate::raw;
+
+/// Runs in a child that a fork of this process, threads and all, leaves; true if it said so in time.
+fn in_child(what: impl Fn() -> bool) -> bool {
+    // SAFETY: the child calls nothing that needs another thread, and leaves without clean-up.
+    match unsafe { libc::fork() } {
+        0 => {
+            let code = i32::from(!what());
+            // SAFETY: ends the child at once.
+            unsafe { libc::_exit(code) }
+        }
+        child => {
+            let mut status = 0;
+            for _ in 0..1000 {
+                // SAFETY: the child is ours.
+                if unsafe { libc::waitpid(child, &raw mut status, libc::WNOHANG) } == child {
+                    return status == 0;
+                }
+                std::thread::sleep(std::time::Duration::from_millis(10));
+            }
+            // SAFETY: as above.
+            unsafe { libc::kill(child, libc::SIGKILL) };
+            false
+        }
+    }
+}
+
+#[test]
+fn spec_6_05_a_child_starts_afresh_and_an_unloaded_library_too() {
+    let parent = raw::runtime();
+    assert!(std::ptr::eq(parent, raw::runtime()));
+    parent.driver_open().unwrap();
+    parent.driver_open().unwrap();
+    let afresh = in_child(|| {
+        let child = raw::runtime();
+        child.use_count() == 0
+            && child.driver_open().is_ok()
+            && child.use_count() == 1
+            && child.driver_close().is_ok()
+    });
+    assert!(afresh);
+    assert_eq!(parent.use_count(), 2);
+    raw::shutdown();
+    assert_eq!(raw::runtime().use_count(), 0);
+}
