@@ -39,8 +39,10 @@ errors! {
     NOT_FOUND = 500, c"hipErrorNotFound", c"named symbol not found";
     NOT_READY = 600, c"hipErrorNotReady", c"device not ready";
     ILLEGAL_ADDRESS = 700, c"hipErrorIllegalAddress", c"an illegal memory access was encountered";
-    ALREADY_REGISTERED = 712, c"hipErrorHostMemoryAlreadyRegistered", c"part or all of the requested memory range is already mapped";
-    NOT_REGISTERED = 713, c"hipErrorHostMemoryNotRegistered", c"pointer does not correspond to a registered memory region";
+    ALREADY_REGISTERED = 712, c"hipErrorHostMemoryAlreadyRegistered",
+        c"part or all of the requested memory range is already mapped";
+    NOT_REGISTERED = 713, c"hipErrorHostMemoryNotRegistered",
+        c"pointer does not correspond to a registered memory region";
     LAUNCH_FAILURE = 719, c"hipErrorLaunchFailure", c"unspecified launch failure";
     NOT_SUPPORTED = 801, c"hipErrorNotSupported", c"operation not supported";
     UNKNOWN = 999, c"hipErrorUnknown", c"unknown error";

@@ -177,7 +177,7 @@ fn the_process_ends_whatever_is_under_way() {
 fn copies_take_their_time_asleep() {
     let program = Program::build(compilers()[0], "pace.c", &["-std=gnu11", "-D_GNU_SOURCE"]);
     let mut command = program.command(&[]);
-    command.envs([("HIPSIM_COPY_GBPS", "1"), ("HIPSIM_COPY_LATENCY_US", "2000")]);
+    command.envs([("HIPSIM_COPY_GBPS", "0.2"), ("HIPSIM_COPY_LATENCY_US", "2000")]);
     command.envs([("HIPSIM_AIS_GBPS", "0.5"), ("HIPSIM_AIS_LATENCY_US", "3000")]);
     command.arg(program.folder.path().join("file"));
     assert_passes("pace", &command.output().expect("it starts"));
@@ -239,7 +239,8 @@ fn it_says_what_it_is_and_what_it_cannot_understand() {
             String::from_utf8_lossy(&output.stderr).into_owned(),
         )
     };
-    let sign = "hip-sim: this is a simulation of the HIP runtime, there is no GPU behind it (HIPSIM_QUIET=1 leaves this line out)\n";
+    let sign = "hip-sim: this is a simulation of the HIP runtime, there is no GPU behind it \
+                (HIPSIM_QUIET=1 leaves this line out)\n";
     assert_eq!(run(&[]), ("hipSuccess 1\n".to_owned(), sign.to_owned()));
     assert_eq!(run(&[("HIPSIM_QUIET", "1")]), ("hipSuccess 1\n".to_owned(), String::new()));
     assert_eq!(

@@ -1,5 +1,5 @@
 /*
- * With HIPSIM_COPY_GBPS=1 and HIPSIM_COPY_LATENCY_US=2000: how long copies take, and that they take it asleep.
+ * With HIPSIM_COPY_GBPS=0.2 and HIPSIM_COPY_LATENCY_US=2000: how long copies take, and that they take it asleep.
  * With HIPSIM_AIS_GBPS=0.5 and HIPSIM_AIS_LATENCY_US=3000: the same of direct storage, on the file in argument 1.
  */
 #include <fcntl.h>
@@ -32,16 +32,16 @@ int main(int count, char **arguments) {
     begin = now(CLOCK_MONOTONIC);
     busy = now(CLOCK_PROCESS_CPUTIME_ID);
     OK(hipMemcpy(device, pinned, SIZE, hipMemcpyHostToDevice));
-    EXPECT(now(CLOCK_MONOTONIC) - begin >= 22, 1);
-    EXPECT(now(CLOCK_PROCESS_CPUTIME_ID) - busy < 20, 1);
+    EXPECT(now(CLOCK_MONOTONIC) - begin >= 102, 1);
+    EXPECT(now(CLOCK_PROCESS_CPUTIME_ID) - busy < 60, 1);
 
     /* One direction is shared, also by two streams. */
     begin = now(CLOCK_MONOTONIC);
     OK(hipMemcpyAsync(device, pinned, SIZE, hipMemcpyHostToDevice, first));
     OK(hipMemcpyAsync(device + SIZE, pinned + SIZE, SIZE, hipMemcpyHostToDevice, second));
-    EXPECT(now(CLOCK_MONOTONIC) - begin < 20, 1);
+    EXPECT(now(CLOCK_MONOTONIC) - begin < 150, 1);
     OK(hipDeviceSynchronize());
-    EXPECT(now(CLOCK_MONOTONIC) - begin >= 42, 1);
+    EXPECT(now(CLOCK_MONOTONIC) - begin >= 202, 1);
 
     /* A small one takes the latency. */
     begin = now(CLOCK_MONOTONIC);
