@@ -40,6 +40,9 @@ _fastpath() {
             fastpath,survey)
                 cmd="fastpath__subcmd__survey"
                 ;;
+            fastpath,topology)
+                cmd="fastpath__subcmd__topology"
+                ;;
             *)
                 ;;
         esac
@@ -47,7 +50,7 @@ _fastpath() {
 
     case "${cmd}" in
         fastpath)
-            opts="-h -V --help --version check kernels inspect snapshot matrix survey explain completions"
+            opts="-h -V --help --version check kernels inspect snapshot topology matrix survey explain completions"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -287,6 +290,36 @@ _fastpath() {
                     ;;
                 --format)
                     COMPREPLY=($(compgen -W "text json" -- "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        fastpath__subcmd__topology)
+            opts="-h --root --snapshot --knowledge --format --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --root)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --snapshot)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --knowledge)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --format)
+                    COMPREPLY=($(compgen -W "text svg" -- "${cur}"))
                     return 0
                     ;;
                 *)

@@ -30,6 +30,7 @@ complete -c fastpath -n "__fish_fastpath_needs_command" -f -a "check" -d 'Judge 
 complete -c fastpath -n "__fish_fastpath_needs_command" -f -a "kernels" -d 'List the installed kernels: their verdicts, which one runs, which one boots next'
 complete -c fastpath -n "__fish_fastpath_needs_command" -f -a "inspect" -d 'Judge the kernels inside files and URLs: configurations, packages, kernel and disk images'
 complete -c fastpath -n "__fish_fastpath_needs_command" -f -a "snapshot" -d 'Write the facts the verdict uses into an archive, for `check --snapshot` elsewhere'
+complete -c fastpath -n "__fish_fastpath_needs_command" -f -a "topology" -d 'Show how GPUs, drives and network adapters are connected over PCIe'
 complete -c fastpath -n "__fish_fastpath_needs_command" -f -a "matrix" -d 'Show the support matrix of distributions\' default kernels'
 complete -c fastpath -n "__fish_fastpath_needs_command" -f -a "survey" -d 'Rebuild the support matrix from distributions\' own repositories'
 complete -c fastpath -n "__fish_fastpath_needs_command" -f -a "explain" -d 'Explain a finding, reason, advisory or remedy by its id'
@@ -67,6 +68,12 @@ complete -c fastpath -n "__fish_fastpath_using_subcommand snapshot" -s o -l outp
 complete -c fastpath -n "__fish_fastpath_using_subcommand snapshot" -l root -d 'Read the host in this directory instead of `/`' -r -F
 complete -c fastpath -n "__fish_fastpath_using_subcommand snapshot" -s f -l force -d 'Replace the archive if there is one'
 complete -c fastpath -n "__fish_fastpath_using_subcommand snapshot" -s h -l help -d 'Print help'
+complete -c fastpath -n "__fish_fastpath_using_subcommand topology" -l root -d 'Read the host in this directory instead of `/`; links resolve inside it' -r -F
+complete -c fastpath -n "__fish_fastpath_using_subcommand topology" -l snapshot -d 'Read the host from an archive made by `fastpath snapshot`' -r -F
+complete -c fastpath -n "__fish_fastpath_using_subcommand topology" -l knowledge -d 'Add advisories and remedies from a TOML file; it can never remove a block' -r -F
+complete -c fastpath -n "__fish_fastpath_using_subcommand topology" -l format -d 'How to show it' -r -f -a "text\t'A tree of lines'
+svg\t'A picture'"
+complete -c fastpath -n "__fish_fastpath_using_subcommand topology" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c fastpath -n "__fish_fastpath_using_subcommand matrix" -l target -d 'Show one target in full, with its advisories and remedies; the exit code tells its verdict' -r
 complete -c fastpath -n "__fish_fastpath_using_subcommand matrix" -l data -d 'The survey\'s data set [default: `$XDG_DATA_HOME/fastpath/survey.jsonl`]' -r -F
 complete -c fastpath -n "__fish_fastpath_using_subcommand matrix" -l alternatives -d 'Show other kernels of a target\'s distribution that have the option' -r

@@ -36,6 +36,8 @@ pub enum Command {
     Inspect(InspectArgs),
     /// Write the facts the verdict uses into an archive, for `check --snapshot` elsewhere
     Snapshot(SnapshotArgs),
+    /// Show how GPUs, drives and network adapters are connected over PCIe
+    Topology(TopologyArgs),
     /// Show the support matrix of distributions' default kernels
     Matrix(MatrixArgs),
     /// Rebuild the support matrix from distributions' own repositories
@@ -168,6 +170,33 @@ pub struct SnapshotArgs {
     /// Read the host in this directory instead of `/`
     #[arg(long, value_name = "DIR")]
     pub root: Option<PathBuf>,
+}
+
+/// `fastpath topology`.
+#[derive(Debug, ClapArgs)]
+#[command(
+    after_help = "Marks: ACS redirection sends peer traffic up to the host bridge; a link that runs narrower or slower than it could \
+                  is marked.\n\nExamples:\n  fastpath topology\n  sudo fastpath topology --format svg > topology.svg"
+)]
+pub struct TopologyArgs {
+    /// Where to read.
+    #[command(flatten)]
+    pub root: RootArgs,
+    /// What is known.
+    #[command(flatten)]
+    pub knowledge: KnowledgeArgs,
+    /// How to show it
+    #[arg(long, value_enum, default_value_t = TopologyFormat::Text)]
+    pub format: TopologyFormat,
+}
+
+/// The form of the topology.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum TopologyFormat {
+    /// A tree of lines
+    Text,
+    /// A picture
+    Svg,
 }
 
 /// `fastpath matrix`.

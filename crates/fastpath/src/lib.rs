@@ -34,6 +34,7 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
         Command::Kernels(args) => commands::kernels::run(args),
         Command::Inspect(args) => commands::inspect::run(args),
         Command::Snapshot(args) => commands::snapshot::run(args),
+        Command::Topology(args) => commands::topology::run(args),
         Command::Matrix(args) => commands::matrix::run(args),
         Command::Survey(args) => commands::survey::run(args),
         Command::Explain(args) => commands::explain::run(args),

@@ -7,6 +7,7 @@ use fastpath_knowledge::Effect;
 use fastpath_verdict::driver::{DriverVerdict, GpuVerdict};
 use fastpath_verdict::path::PathVerdict;
 use fastpath_verdict::process::ProcessVerdict;
+use fastpath_verdict::runtime::{LibraryVerdict, RuntimeVerdict};
 use fastpath_verdict::volume::{FileVerdict, VolumeVerdict};
 use fastpath_verdict::{Check, Finding, Hint, Layer, MatrixRow, Route};
 use schemars::JsonSchema;
@@ -25,6 +26,9 @@ pub struct CheckReport {
     /// The driver layer; left out if it was not judged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub driver: Option<DriverLayer>,
+    /// The runtime layer; left out if it was not judged.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub runtime: Option<RuntimeLayer>,
     /// Every GPU with every NVMe drive; left out if paths were not judged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub paths: Option<Vec<PathReport>>,
@@ -60,6 +64,32 @@ pub struct GpuReport {
     /// Its PCI address.
     pub gpu: String,
     /// Whether the driver does direct storage with it.
+    pub verdict: String,
+    /// Why, in one word.
+    pub reason: String,
+}
+
+/// The runtime layer of a check.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct RuntimeLayer {
+    /// That of the library a program gets.
+    pub verdict: String,
+    /// Why, in one word.
+    pub reason: String,
+    /// Every HIP runtime that was found, in the order a program finds them.
+    pub libraries: Vec<LibraryReport>,
+}
+
+/// One HIP runtime.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct LibraryReport {
+    /// Where it is.
+    pub path: String,
+    /// The version in its name.
+    pub version: Option<String>,
+    /// Whether it is the one that a program gets that names no path of its own.
+    pub first: bool,
+    /// Whether it has what the fastpath is called by.
     pub verdict: String,
     /// Why, in one word.
     pub reason: String,
@@ -567,6 +597,7 @@ impl From<&Check<'_>> for CheckReport {
             verdict: check.verdict.as_str().to_owned(),
             kernel: check.is_judged(Layer::Kernel).then(|| kernel(check)),
             driver: check.driver.as_ref().map(driver),
+            runtime: check.runtime.as_ref().map(runtime),
             paths: check.paths.as_ref().map(|paths| paths.paths.iter().map(path).collect()),
             volumes: check.volumes.as_ref().map(|all| all.volumes.iter().map(volume).collect()),
             process: check.process.as_ref().map(process),
@@ -591,6 +622,21 @@ fn driver(driver: &DriverVerdict) -> DriverLayer {
         reason: driver.reason.as_str().to_owned(),
         build: driver.build,
         gpus: driver.gpus.iter().map(gpu).collect(),
+    }
+}
+
+fn runtime(runtime: &RuntimeVerdict) -> RuntimeLayer {
+    let library = |library: &LibraryVerdict| LibraryReport {
+        path: library.path.clone(),
+        version: library.version.clone(),
+        first: library.first,
+        verdict: library.verdict.as_str().to_owned(),
+        reason: library.reason.as_str().to_owned(),
+    };
+    RuntimeLayer {
+        verdict: runtime.verdict.as_str().to_owned(),
+        reason: runtime.reason.as_str().to_owned(),
+        libraries: runtime.libraries.iter().map(library).collect(),
     }
 }
 

@@ -18,7 +18,8 @@ pub(crate) fn reason(check: &Check<'_>) -> Reason {
     }
     let route = check.route.as_ref();
     match check.layer {
-        Layer::Kernel | Layer::Runtime => None,
+        Layer::Kernel => None,
+        Layer::Runtime => check.runtime.as_ref().map(|runtime| runtime.reason),
         Layer::Driver | Layer::Path | Layer::Volume => route.map(|route| route.reason),
     }
     .unwrap_or(check.kernel.reason)
@@ -99,6 +100,9 @@ pub(crate) fn summary(out: &mut String, check: &Check<'_>) {
     }
     if let Some(driver) = &check.driver {
         row(Layer::Driver, driver.verdict, driver.reason);
+    }
+    if let Some(runtime) = &check.runtime {
+        row(Layer::Runtime, runtime.verdict, runtime.reason);
     }
     if let Some(paths) = &check.paths {
         row(Layer::Path, paths.verdict, paths.reason);

@@ -10,6 +10,7 @@ use crate::kernel::{Case, InstalledVerdict, Judgement, judge, judge_installed};
 use crate::path::{self, PathsVerdict};
 use crate::process::ProcessVerdict;
 use crate::route::{self, Route};
+use crate::runtime::{self, RuntimeVerdict};
 use crate::volume::{self, VolumesVerdict};
 use crate::words::{Finding, Layer, Reason, Status, Verdict, finding};
 
@@ -34,6 +35,8 @@ pub struct Check<'a> {
     pub installed: Vec<InstalledVerdict<'a>>,
     /// The driver layer, if it was judged.
     pub driver: Option<DriverVerdict>,
+    /// The runtime layer, if it was judged.
+    pub runtime: Option<RuntimeVerdict>,
     /// The path layer, if it was judged.
     pub paths: Option<PathsVerdict>,
     /// The volume layer, if it was judged.
@@ -114,6 +117,8 @@ pub fn check_for<'a>(
     let driver = driver.map(|(facts, pci)| driver::judge(facts, pci, knowledge));
     let build = driver.as_ref().and_then(|driver| driver.build);
     let mut driver = driver.filter(|_| is_asked(Layer::Driver));
+    let runtime = facts.runtime.as_ref().filter(|_| is_asked(Layer::Runtime));
+    let runtime = runtime.map(|facts| runtime::judge(facts, knowledge));
     let paths = facts.pci.as_ref().filter(|_| is_asked(Layer::Path));
     let mut paths = paths.map(|facts| path::judge(facts, kernel.release.as_ref(), knowledge));
     let volumes = facts.volume.as_ref().filter(|_| is_asked(Layer::Volume));
@@ -139,6 +144,7 @@ pub fn check_for<'a>(
     let parts = [
         (Layer::Kernel, is_asked(Layer::Kernel).then_some(judgement.verdict)),
         (Layer::Driver, of_route(Layer::Driver)),
+        (Layer::Runtime, runtime.as_ref().map(|runtime| runtime.verdict)),
         (Layer::Path, of_route(Layer::Path)),
         (Layer::Volume, of_route(Layer::Volume)),
     ];
@@ -156,6 +162,7 @@ pub fn check_for<'a>(
     let case = Case { facts, knowledge, judgement: &judgement, installed: &installed, no_driver };
     let mut findings = if is_asked(Layer::Kernel) { case.findings() } else { Vec::new() };
     findings.extend(driver.iter().flat_map(|driver| driver.findings.iter().cloned()));
+    findings.extend(runtime.iter().flat_map(|runtime| runtime.findings.iter().cloned()));
     findings.extend(paths.iter().flat_map(|paths| paths.findings.iter().cloned()));
     findings.extend(volumes.iter().flat_map(|volumes| volumes.findings.iter().cloned()));
     // Said once is enough.
@@ -164,6 +171,7 @@ pub fn check_for<'a>(
     let judged = [
         (Layer::Kernel, is_asked(Layer::Kernel)),
         (Layer::Driver, driver.is_some()),
+        (Layer::Runtime, runtime.is_some()),
         (Layer::Path, paths.is_some()),
         (Layer::Volume, volumes.is_some()),
     ];
@@ -181,6 +189,7 @@ pub fn check_for<'a>(
         kernel: judgement,
         installed,
         driver,
+        runtime,
         paths,
         volumes,
         route,

@@ -28,7 +28,7 @@ impl Kind {
             "inspect" => Self::JudgesSeveral,
             "matrix" => Self::JudgesTarget,
             "survey" => Self::Surveys,
-            "kernels" | "snapshot" | "explain" | "completions" => Self::Does,
+            "kernels" | "snapshot" | "topology" | "explain" | "completions" => Self::Does,
             _ => return None,
         })
     }
@@ -120,8 +120,35 @@ pub(super) fn host_files(command: &str) -> &'static [(&'static str, &'static str
         ),
         ("/etc/os-release, /usr/lib/os-release", "Which distribution it is."),
     ];
+    const LAYERS: &[(&str, &str)] = &[
+        (
+            "/sys/bus/pci/devices, /sys/devices",
+            "Which GPUs, drives and bridges there are, and how they are connected.",
+        ),
+        ("/sys/kernel/iommu_groups", "Which IOMMU groups translate."),
+        (
+            "/proc/cpuinfo, /proc/cmdline",
+            "The processor's family; parameters about PCI and the IOMMU.",
+        ),
+        (
+            "/sys/module/amdgpu, /sys/class/kfd, /var/lib/dkms/amdgpu",
+            "AMD's driver, and what it says of each GPU.",
+        ),
+        (
+            "/opt/rocm*, /etc/ld.so.cache, LD_LIBRARY_PATH, ROCM_PATH, HIP_PATH",
+            "Where a program finds the HIP runtime.",
+        ),
+        (
+            "/proc/self/mountinfo, /proc/fs/ext4, /sys/dev/block",
+            "Mounted file systems and the block devices below them.",
+        ),
+    ];
+    static ALL: std::sync::LazyLock<Vec<(&str, &str)>> =
+        std::sync::LazyLock::new(|| [KERNEL, LAYERS].concat());
     match command {
-        "check" | "kernels" | "snapshot" => KERNEL,
+        "check" | "snapshot" => &ALL,
+        "kernels" => KERNEL,
+        "topology" => &LAYERS[..3],
         _ => &[],
     }
 }

@@ -7,6 +7,7 @@ use std::path::Path;
 use anyhow::Context as _;
 use fastpath_host::pci::{Address, Role};
 use fastpath_host::process::{AsSeenBy, ProcessFacts};
+use fastpath_host::runtime;
 use fastpath_host::volume::{self, Located};
 use fastpath_host::{Asked, DirTree, Facts, Scope, Tree, gather_layers};
 use fastpath_knowledge::{Knowledge, Release};
@@ -77,6 +78,9 @@ fn process(pid: u32, facts: &mut Facts) -> anyhow::Result<(ProcessFacts, Vec<Loc
     let files = process.files.iter().map(|file| volume::locate(&seen, &volumes, &file.path));
     let files = files.collect();
     facts.volume = Some(volumes);
+    if facts.runtime.is_some() {
+        facts.runtime = Some(runtime::read(&seen, &process.variables));
+    }
     Ok((process, files))
 }
 

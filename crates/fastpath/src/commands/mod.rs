@@ -8,3 +8,4 @@ pub(crate) mod kernels;
 pub(crate) mod matrix;
 pub(crate) mod snapshot;
 pub(crate) mod survey;
+pub(crate) mod topology;
