@@ -11,6 +11,7 @@ use crate::buffer::Buffer;
 use crate::error::Error;
 use crate::file::File;
 use crate::runtime::Runtime;
+use crate::stats::Counter;
 use crate::sync::Arc;
 use crate::transfer::Request;
 
@@ -183,6 +184,14 @@ impl Job {
             entry.buffer_offset,
         );
         let result = request.and_then(|request| request.run(runtime, runtime.gpu()?));
+        runtime.stats.count(Counter::BatchProcessed, 1);
+        if let Ok(bytes) = &result {
+            let counter = match direction {
+                Direction::Read => Counter::BatchReadBytes,
+                Direction::Write => Counter::BatchWriteBytes,
+            };
+            runtime.stats.count(counter, *bytes as u64);
+        }
         self.result = result;
     }
 }
@@ -213,6 +222,7 @@ impl Runtime {
         let batch =
             Batch { capacity: capacity as usize, state: Mutex::default(), changed: Condvar::new() };
         self.batches.insert(handle, Arc::new(batch));
+        self.stats.count(Counter::BatchSetUps, 1);
         Ok(handle)
     }
 
@@ -266,6 +276,18 @@ impl Runtime {
         handle: u64,
         entries: &[Entry],
     ) -> Result<(), Error> {
+        let result = self.submit_all(handle, entries);
+        match &result {
+            Ok(()) => {
+                self.stats.count(Counter::BatchSubmits, 1);
+                self.stats.count(Counter::BatchOperations, entries.len() as u64);
+            }
+            Err(_) => self.stats.count(Counter::BatchSubmitErrors, 1),
+        }
+        result
+    }
+
+    fn submit_all(self: &Arc<Self>, handle: u64, entries: &[Entry]) -> Result<(), Error> {
         if entries.is_empty() {
             return Err(Error::Argument { what: "there is no operation to submit" });
         }
@@ -313,6 +335,7 @@ impl Runtime {
     /// `hipFileBatchIOCancel`: takes back what has not begun and waits for the rest.
     pub fn batch_cancel(&self, handle: u64) -> Result<(), Error> {
         let batch = self.batch(handle)?;
+        self.stats.count(Counter::BatchCancels, 1);
         batch.cancel();
         batch.settle();
         Ok(())
@@ -321,6 +344,7 @@ impl Runtime {
     /// `hipFileBatchIODestroy`.
     pub fn batch_destroy(&self, handle: u64) {
         if let Some(batch) = self.batches.remove(handle) {
+            self.stats.count(Counter::BatchDestroys, 1);
             batch.cancel();
             batch.settle();
         }

@@ -22,6 +22,9 @@ pub(crate) const LARGE: usize = 2 << 20;
 /// Large lanes at most, so that many threads do not pin the machine's memory; who comes later takes a small one.
 const LARGE_LANES: usize = 4;
 
+/// Bytes in all large lanes.
+pub(crate) const MOST: usize = LARGE_LANES * 2 * LARGE;
+
 /// Direct I/O wants memory and file at the same place within a page.
 pub(crate) const PAGE: usize = 4096;
 

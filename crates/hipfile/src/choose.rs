@@ -81,6 +81,19 @@ reasons! {
     Hip = "hip", "HIP failed before it asked the driver";
 }
 
+impl Reason {
+    /// Whether another offset, size or address would have done.
+    pub const fn is_alignment(self) -> bool {
+        matches!(
+            self,
+            Self::OffsetAlignment
+                | Self::SizeAlignment
+                | Self::AddressAlignment
+                | Self::PageAlignment
+        )
+    }
+}
+
 /// A number of reasons that can be counted each.
 pub(crate) const REASONS: usize = Reason::ALL.len();
 

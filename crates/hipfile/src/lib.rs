@@ -25,11 +25,13 @@ pub mod filesystem;
 mod filling;
 pub mod gate;
 pub mod log;
+pub mod parameters;
 mod process;
 mod queue;
 pub mod raw;
 mod registry;
 mod runtime;
+pub mod stats;
 mod stream;
 mod sync;
 #[cfg(test)]

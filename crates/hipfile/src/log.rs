@@ -1,6 +1,7 @@
 //! One line each, to standard error.
 
 use std::io::Write as _;
+use std::sync::atomic::{AtomicU8, Ordering};
 
 /// How much is said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -26,10 +27,11 @@ impl Level {
         })
     }
 
-    const fn word(self) -> &'static str {
+    /// The word that sets it.
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Off => "off",
-            Self::Warn => "warning",
+            Self::Warn => "warn",
             Self::Info => "info",
             Self::Debug => "debug",
         }
@@ -40,7 +42,7 @@ impl Level {
 pub type Sink = Box<dyn Fn(&str) + Send + Sync>;
 
 pub(crate) struct Log {
-    level: Level,
+    level: AtomicU8,
     sink: Option<Sink>,
 }
 
@@ -52,11 +54,21 @@ impl std::fmt::Debug for Log {
 
 impl Log {
     pub(crate) fn new(level: Level, sink: Option<Sink>) -> Self {
-        Self { level, sink }
+        Self { level: AtomicU8::new(level as u8), sink }
+    }
+
+    pub(crate) fn level(&self) -> Level {
+        let level = self.level.load(Ordering::Relaxed);
+        let all = [Level::Off, Level::Warn, Level::Info, Level::Debug];
+        all.into_iter().find(|one| *one as u8 == level).unwrap_or(Level::Warn)
+    }
+
+    pub(crate) fn set_level(&self, level: Level) {
+        self.level.store(level as u8, Ordering::Relaxed);
     }
 
     pub(crate) fn is_on(&self, level: Level) -> bool {
-        level <= self.level
+        level as u8 <= self.level.load(Ordering::Relaxed)
     }
 
     /// The text is made only if it is wanted.
@@ -65,7 +77,7 @@ impl Log {
             return;
         }
         // One write, so that lines of several threads do not mix. Nothing can be done if it fails.
-        let line = format!("hipfile: {}: {}\n", level.word(), text().replace('\n', " "));
+        let line = format!("hipfile: {}: {}\n", level.as_str(), text().replace('\n', " "));
         match &self.sink {
             Some(sink) => sink(line.trim_end()),
             None => drop(std::io::stderr().write_all(line.as_bytes())),

@@ -11,7 +11,9 @@ use fastpath_gpu::Direction;
 use crate::buffer::Buffer;
 use crate::choose::Reason;
 use crate::error::Error;
+use crate::log::Level;
 use crate::runtime::Runtime;
+use crate::stats::Snapshot;
 use crate::transfer::Request;
 
 /// `hipFileHandleTypeOpaqueFD`.
@@ -68,7 +70,10 @@ impl Runtime {
         self.config.check()?;
         let file = self.open_file(fd)?;
         self.ready()?;
-        self.driver.add_file(file)
+        let handle = self.driver.add_file(file)?;
+        self.stats.registered(true);
+        self.log.say(Level::Debug, || format!("descriptor {fd} is registered as {handle:#x}"));
+        Ok(handle)
     }
 
     /// `hipFileHandleDeregister`. A file in use goes away after the last operation (upstream keeps it for ever).
@@ -89,7 +94,10 @@ impl Runtime {
             return Err(Error::BufferRegistered(address));
         }
         let buffer = Buffer::register(self.gpu()?.as_ref(), address, length)?;
-        self.driver.add_buffer(address as u64, buffer)
+        self.driver.add_buffer(address as u64, buffer)?;
+        self.stats.registered(false);
+        self.log.say(Level::Debug, || format!("{length} bytes at {address:#x} are registered"));
+        Ok(())
     }
 
     /// `hipFileBufDeregister`.
@@ -175,6 +183,16 @@ impl Runtime {
             &temporary
         };
         Request::checked(direction, &file, buffer, size, file_offset, buffer_offset)?.run(self, gpu)
+    }
+
+    /// What `hipFileGetStatsL1`, `L2` and `L3` are made of. Needs no open driver.
+    pub fn statistics(&self) -> Result<Snapshot, Error> {
+        self.stats.snapshot()
+    }
+
+    /// The 16 bytes that name a GPU for good, if HIP tells.
+    pub fn gpu_uuid(&self, device: i32) -> Option<[u8; 16]> {
+        self.gpu().ok()?.uuid(device)
     }
 
     /// How many files and buffers are registered.

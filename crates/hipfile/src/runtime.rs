@@ -19,8 +19,10 @@ use crate::file::File;
 use crate::filesystem::FileSystems;
 use crate::gate::Gate;
 use crate::log::{Level, Log, Sink};
+use crate::parameters::Parameters;
 use crate::queue::Workers;
 use crate::registry::{Handles, Registry};
+use crate::stats::Stats;
 use crate::stream::Stream;
 
 /// How the runtime of GPUs is had; asked once, when it is first needed.
@@ -110,6 +112,8 @@ pub struct Runtime {
     pub(crate) asynchronous: AtomicUsize,
     pub(crate) batches: Registry<Batch>,
     pub(crate) batch_handles: Handles,
+    pub(crate) stats: Stats,
+    pub(crate) parameters: Parameters,
     tree: Box<dyn Tree + Send + Sync>,
     uname: Option<String>,
     knowledge_directory: Option<PathBuf>,
@@ -136,7 +140,6 @@ impl Runtime {
     pub fn new(options: Options) -> Self {
         let log = Log::new(options.config.log, options.log);
         Self {
-            config: options.config,
             log,
             driver: Driver::new(),
             lanes: Lanes::default(),
@@ -146,6 +149,8 @@ impl Runtime {
             asynchronous: AtomicUsize::new(0),
             batches: Registry::new(),
             batch_handles: Handles::new(2),
+            stats: Stats::new(options.config.stats_level),
+            parameters: Parameters::default(),
             tree: options.tree,
             uname: options.uname,
             knowledge_directory: options.knowledge_directory,
@@ -155,6 +160,7 @@ impl Runtime {
             file_systems: FileSystems::default(),
             no_driver: AtomicBool::new(false),
             warned: AtomicBool::new(false),
+            config: options.config,
         }
     }
 
@@ -187,6 +193,7 @@ impl Runtime {
     pub(crate) fn ready(&self) -> Result<(), Error> {
         self.config.check()?;
         self.gate();
+        self.stats.start(&self.log);
         Ok(())
     }
 
@@ -230,6 +237,7 @@ impl Runtime {
     /// Ends the threads.
     pub(crate) fn stop(&self) {
         self.workers.stop();
+        self.stats.stop();
     }
 
     /// True once.

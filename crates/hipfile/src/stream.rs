@@ -18,6 +18,7 @@ use crate::error::Error;
 use crate::file::File;
 use crate::log::Level;
 use crate::runtime::Runtime;
+use crate::stats::Counter;
 use crate::sync::Arc;
 use crate::transfer::Request;
 
@@ -382,6 +383,7 @@ impl Runtime {
         if size == 0 {
             return Ok(());
         }
+        self.stats.count(Counter::StreamOperations, 1);
         self.asynchronous.fetch_add(1, Ordering::AcqRel);
         let runtime = Arc::clone(self);
         stream.submit(gpu.as_ref(), |done| Operation {

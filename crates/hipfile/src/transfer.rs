@@ -1,6 +1,7 @@
 //! One request, from its checks to its result.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use fastpath_gpu::{Direction, Gpu, MemoryKind};
 use rustix::io::Errno;
@@ -15,6 +16,7 @@ use crate::file::File;
 use crate::filling::{Moved, drain, fill};
 use crate::log::Level;
 use crate::runtime::Runtime;
+use crate::stats::Path;
 
 /// What Linux moves in one call, so that 32-bit counts hold it: `MAX_RW_COUNT`.
 pub const MAX_SIZE: usize = 0x7fff_f000;
@@ -95,21 +97,38 @@ impl<'a> Request<'a> {
         }
         let way = self.way(runtime, gpu.as_ref()).inspect_err(|error| {
             if let Error::AllRefused(reason) = error {
-                runtime.note(self.file, *reason);
+                runtime.note(self, *reason, None);
             }
         })?;
         match way {
             Way::Fastpath => self.fast(runtime, gpu),
-            Way::Host => self.host().result(),
+            Way::Host => {
+                let begin = runtime.stats.begin();
+                self.recorded(runtime, begin, Path::Fallback, self.host())
+            }
             Way::Fallback(reason) => {
-                runtime.note(self.file, reason);
-                self.fall_back(runtime, gpu).result()
+                runtime.note(self, reason, None);
+                self.fall_back(runtime, gpu)
             }
         }
     }
 
-    fn fall_back(&self, runtime: &Runtime, gpu: &Arc<dyn Gpu>) -> Moved {
-        fallback::run(&runtime.lanes, gpu, self)
+    fn recorded(
+        &self,
+        runtime: &Runtime,
+        begin: Option<Instant>,
+        path: Path,
+        moved: Moved,
+    ) -> Result<usize, Error> {
+        let result = moved.result();
+        let counted = result.as_ref().map_or(Err(()), |bytes| Ok(*bytes));
+        runtime.stats.record(begin, self.buffer.device, path, self.direction, self.size, counted);
+        result
+    }
+
+    fn fall_back(&self, runtime: &Runtime, gpu: &Arc<dyn Gpu>) -> Result<usize, Error> {
+        let begin = runtime.stats.begin();
+        self.recorded(runtime, begin, Path::Fallback, fallback::run(&runtime.lanes, gpu, self))
     }
 
     /// The CPU reaches the buffer, so that a system call is all there is to do.
@@ -130,50 +149,46 @@ impl<'a> Request<'a> {
 
     fn fast(&self, runtime: &Runtime, gpu: &Arc<dyn Gpu>) -> Result<usize, Error> {
         let device = self.buffer.device;
+        let begin = runtime.stats.begin();
+        let record = |moved| self.recorded(runtime, begin, Path::Fastpath, moved);
         match fastpath::run(gpu.as_ref(), self) {
             Outcome::Moved(bytes) => {
                 self.file.remember_success(device);
-                Ok(bytes)
+                record(Moved { bytes, error: None })
             }
             Outcome::Failed { reason, error, known } => {
-                runtime.note_error(self.file, reason, &error);
-                Moved { bytes: known, error: Some(error) }.result()
+                runtime.note(self, reason, Some(&error));
+                record(Moved { bytes: known, error: Some(error) })
             }
             Outcome::Refused { reason, errno, known } => {
-                self.file.remember_refusal(
-                    device,
-                    errno,
-                    self.file_offset,
-                    self.size as u64,
-                    self.address(),
-                );
+                let (offset, size) = (self.file_offset, self.size as u64);
+                self.file.remember_refusal(device, errno, offset, size, self.address());
                 if errno == Errno::NOTTY {
                     runtime.driver_is_without();
                 }
                 let error = Error::System { call: "hipAmdFileRead/Write", errno };
-                runtime.note_error(self.file, reason, &error);
+                runtime.note(self, reason, Some(&error));
                 if !runtime.config.allows_fallback() {
-                    return Moved { bytes: known, error: Some(error) }.result();
+                    return record(Moved { bytes: known, error: Some(error) });
                 }
-                let mut moved = self.rest(known).fall_back(runtime, gpu);
-                moved.bytes += known;
-                moved.result()
+                // The fastpath has failed, whatever it moved before.
+                let _ = record(Moved { bytes: 0, error: Some(error) });
+                match self.rest(known).fall_back(runtime, gpu) {
+                    Ok(bytes) => Ok(known + bytes),
+                    Err(_) if known > 0 => Ok(known),
+                    Err(error) => Err(error),
+                }
             }
         }
     }
 }
 
 impl Runtime {
-    /// Counts why a request did not take the fastpath, and says so the first time.
-    pub(crate) fn note(&self, file: &File, reason: Reason) {
-        if file.count(reason) {
-            self.explain(file, reason, None);
-        }
-    }
-
-    fn note_error(&self, file: &File, reason: Reason, error: &Error) {
-        if file.count(reason) {
-            self.explain(file, reason, Some(error));
+    /// Counts why a request did not take the fastpath, or failed on it, and says so the first time.
+    pub(crate) fn note(&self, request: &Request<'_>, reason: Reason, error: Option<&Error>) {
+        self.stats.refused(request.buffer.device, request.direction, reason);
+        if request.file.count(reason) {
+            self.explain(request.file, reason, error);
         }
     }
 

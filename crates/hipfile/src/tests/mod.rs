@@ -14,6 +14,8 @@ mod call;
 mod fixture;
 mod gate;
 mod mock;
+mod parameters;
 mod process;
 mod registration;
+mod statistics;
 mod units;

@@ -1,0 +1,366 @@
+//! What was moved, how long it took, and why not directly: counted in memory that other programs may look at.
+//!
+//! Two pieces of shared memory. The first has the layout of `ais-stats`, version 1, to the byte; all of it 64-bit counters:
+//!
+//! | word | counter |
+//! | --- | --- |
+//! | 0 | version, 1 |
+//! | 1 | level |
+//! | 2, 3, 4 | registered files, registered buffers, requests that the fastpath refused |
+//! | 5 + 131 * (2 * GPU + way) | 16 GPUs, two ways each: fastpath, fallback |
+//!
+//! A way's 131 words: whether it was used; bytes, requests, microseconds, errors, each 16 sizes of reads and then of writes; unaligned
+//! reads and writes. Size 0 is below 4 KiB, size i from `2^(i+11)` bytes, size 15 from 64 MiB.
+//!
+//! The second is this library's: version 1, the number of reasons, the requests for each [`Reason`] in the order of their numbers,
+//! and then each [`Counter`].
+
+mod server;
+mod shared;
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use fastpath_gpu::Direction;
+
+use crate::choose::{REASONS, Reason};
+use crate::error::Error;
+use crate::log::{Level, Log};
+use server::Server;
+use shared::Shared;
+
+/// GPUs that are counted.
+pub const GPUS: usize = 16;
+
+/// Sizes that are told apart.
+pub const SIZES: usize = 16;
+
+const HEAD: usize = 5;
+const WAY: usize = 1 + 8 * SIZES + 2;
+const WORDS: usize = HEAD + GPUS * 2 * WAY;
+
+/// Bytes of the first piece, by which readers know its layout.
+pub const REGION_BYTES: usize = WORDS * 8;
+
+/// Words before the reasons in the second piece.
+const MORE_HEAD: usize = 2;
+
+/// What else is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(usize)]
+pub enum Counter {
+    /// Batches set up.
+    BatchSetUps,
+    /// Calls that submitted operations.
+    BatchSubmits,
+    /// Calls that were refused.
+    BatchSubmitErrors,
+    /// Operations submitted.
+    BatchOperations,
+    /// Operations that are over.
+    BatchProcessed,
+    /// Calls that cancelled.
+    BatchCancels,
+    /// Batches destroyed.
+    BatchDestroys,
+    /// Bytes that batches read.
+    BatchReadBytes,
+    /// Bytes that batches wrote.
+    BatchWriteBytes,
+    /// Asynchronous operations submitted.
+    StreamOperations,
+}
+
+/// How many counters there are.
+const COUNTERS: usize = Counter::StreamOperations as usize + 1;
+
+/// Which way a request went, as the first piece has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Path {
+    Fastpath,
+    /// Through host memory, or host memory itself.
+    Fallback,
+}
+
+/// The size of a request among [`SIZES`].
+pub const fn size_index(bytes: usize) -> usize {
+    let pages = bytes >> 12;
+    if pages == 0 {
+        return 0;
+    }
+    let index = pages.ilog2() as usize + 1;
+    if index < SIZES { index } else { SIZES - 1 }
+}
+
+/// The counters of a runtime. Set up when the driver is first opened, if there shall be any.
+#[derive(Debug)]
+pub(crate) struct Stats {
+    level: u8,
+    regions: OnceLock<Option<Regions>>,
+    server: OnceLock<Option<Server>>,
+}
+
+#[derive(Debug)]
+struct Regions {
+    first: Shared,
+    second: Shared,
+}
+
+impl Stats {
+    pub(crate) const fn new(level: u8) -> Self {
+        Self { level, regions: OnceLock::new(), server: OnceLock::new() }
+    }
+
+    /// Sets up memory and, for other programs, its server.
+    pub(crate) fn start(&self, log: &Log) {
+        if self.level == 0 || self.regions.get().is_some() {
+            return;
+        }
+        let regions = self.regions.get_or_init(|| {
+            let made = Shared::new(c"AISSTATS", WORDS).and_then(|first| {
+                let second = Shared::new(c"HIPFILESTATS", MORE_HEAD + REASONS + COUNTERS)?;
+                first.set(0, 1);
+                first.set(1, u64::from(self.level));
+                second.set(0, 1);
+                second.set(1, REASONS as u64);
+                Ok(Regions { first, second })
+            });
+            made.inspect_err(|errno| {
+                log.say(Level::Info, || format!("there are no statistics: {errno}"))
+            })
+            .ok()
+        });
+        let Some(regions) = regions else { return };
+        self.server.get_or_init(|| {
+            let started = Server::start([regions.first.reader(), regions.second.reader()]);
+            let quiet = |error: &std::io::Error| {
+                log.say(Level::Info, || format!("nobody can look at the statistics: {error}"));
+            };
+            started.inspect_err(quiet).ok()
+        });
+    }
+
+    /// Ends the server.
+    pub(crate) fn stop(&self) {
+        if let Some(Some(server)) = self.server.get() {
+            server.stop();
+        }
+    }
+
+    fn regions(&self) -> Option<&Regions> {
+        self.regions.get()?.as_ref()
+    }
+
+    /// The time, if it is wanted.
+    pub(crate) fn begin(&self) -> Option<Instant> {
+        self.regions().map(|_| Instant::now())
+    }
+
+    /// Counts a request that went a way of a GPU.
+    pub(crate) fn record(
+        &self,
+        begin: Option<Instant>,
+        device: i32,
+        path: Path,
+        direction: Direction,
+        asked: usize,
+        result: Result<usize, ()>,
+    ) {
+        let (Some(begin), Some(regions)) = (begin, self.regions()) else { return };
+        let Some(base) = way(device, path) else { return };
+        let words = &regions.first;
+        let side = direction as usize * SIZES + size_index(asked);
+        let add = |table: usize, value: u64| words.add(base + 1 + table * 2 * SIZES + side, value);
+        if words.get(base) == 0 {
+            words.set(base, 1);
+        }
+        match result {
+            Ok(bytes) => {
+                add(0, bytes as u64);
+                add(1, 1);
+                add(2, begin.elapsed().as_micros() as u64);
+            }
+            Err(()) => add(3, 1),
+        }
+    }
+
+    /// Counts a request that could not take the fastpath, or failed on it.
+    pub(crate) fn refused(&self, device: i32, direction: Direction, reason: Reason) {
+        let Some(regions) = self.regions() else { return };
+        regions.first.add(4, 1);
+        regions.second.add(MORE_HEAD + reason as usize, 1);
+        if reason.is_alignment()
+            && let Some(base) = way(device, Path::Fallback)
+        {
+            regions.first.add(base + 1 + 8 * SIZES + direction as usize, 1);
+        }
+    }
+
+    /// Counts a registration of a file, or of a buffer.
+    pub(crate) fn registered(&self, is_file: bool) {
+        if let Some(regions) = self.regions() {
+            regions.first.add(if is_file { 2 } else { 3 }, 1);
+        }
+    }
+
+    /// Counts anything else.
+    pub(crate) fn count(&self, counter: Counter, value: u64) {
+        if let Some(regions) = self.regions() {
+            regions.second.add(MORE_HEAD + REASONS + counter as usize, value);
+        }
+    }
+
+    /// Everything counted so far.
+    pub(crate) fn snapshot(&self) -> Result<Snapshot, Error> {
+        let none = |what| Error::NoStatistics { what };
+        if self.level == 0 {
+            return Err(none("HIPFILE_STATS_LEVEL is 0"));
+        }
+        let regions = match self.regions.get() {
+            Some(Some(regions)) => regions,
+            Some(None) => return Err(none("their memory could not be set up")),
+            None => return Ok(Snapshot { level: u64::from(self.level), ..Snapshot::default() }),
+        };
+        let mut words = vec![0; WORDS];
+        regions.first.read(&mut words);
+        let mut more = vec![0; MORE_HEAD + REASONS + COUNTERS];
+        regions.second.read(&mut more);
+        Ok(Snapshot::parse(&words, &more))
+    }
+}
+
+/// Where the words of a way of a GPU begin.
+fn way(device: i32, path: Path) -> Option<usize> {
+    let device = usize::try_from(device).ok().filter(|device| *device < GPUS)?;
+    Some(HEAD + (device * 2 + path as usize) * WAY)
+}
+
+/// Reads or writes of one way of one GPU, by size.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Side {
+    /// Bytes moved.
+    pub bytes: [u64; SIZES],
+    /// Requests that moved them.
+    pub count: [u64; SIZES],
+    /// How long these took.
+    pub micros: [u64; SIZES],
+    /// Requests that failed.
+    pub errors: [u64; SIZES],
+    /// Requests that did not take the fastpath for their alignment.
+    pub unaligned: u64,
+}
+
+impl Side {
+    /// The sums over all sizes: bytes, requests, time, errors.
+    pub fn totals(&self) -> (u64, u64, Duration, u64) {
+        let sum = |table: &[u64]| table.iter().fold(0_u64, |sum, value| sum.wrapping_add(*value));
+        (
+            sum(&self.bytes),
+            sum(&self.count),
+            Duration::from_micros(sum(&self.micros)),
+            sum(&self.errors),
+        )
+    }
+}
+
+/// The ways of one GPU.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GpuStats {
+    /// Its number.
+    pub index: usize,
+    /// Fastpath reads and writes.
+    pub fastpath: [Side; 2],
+    /// Fallback reads and writes.
+    pub fallback: [Side; 2],
+}
+
+/// What was counted until some moment. The counters were read one after another.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Snapshot {
+    /// How much is counted.
+    pub level: u64,
+    /// Files registered.
+    pub files: u64,
+    /// Buffers registered.
+    pub buffers: u64,
+    /// Requests that did not take the fastpath, or failed on it.
+    pub refused: u64,
+    /// GPUs with I/O.
+    pub gpus: Vec<GpuStats>,
+    /// Requests for each reason that was met.
+    pub reasons: Vec<(Reason, u64)>,
+    counters: Vec<u64>,
+}
+
+impl Snapshot {
+    /// Reads the words of both pieces, of this process or another; what is missing is zero.
+    pub fn parse(first: &[u64], second: &[u64]) -> Self {
+        let word = |index: usize| first.get(index).copied().unwrap_or_default();
+        let more = |index: usize| second.get(index).copied().unwrap_or_default();
+        let side = |base: usize, direction: usize| {
+            let table = |number: usize| {
+                std::array::from_fn(|size| word(base + 1 + (number * 2 + direction) * SIZES + size))
+            };
+            Side {
+                bytes: table(0),
+                count: table(1),
+                micros: table(2),
+                errors: table(3),
+                unaligned: word(base + 1 + 8 * SIZES + direction),
+            }
+        };
+        let gpu = |index: usize| {
+            let bases = [HEAD + index * 2 * WAY, HEAD + (index * 2 + 1) * WAY];
+            let is_used = bases.iter().any(|base| word(*base) != 0);
+            let [fast, slow] = bases;
+            is_used.then(|| GpuStats {
+                index,
+                fastpath: [side(fast, 0), side(fast, 1)],
+                fallback: [side(slow, 0), side(slow, 1)],
+            })
+        };
+        // A later version of this library may know more reasons.
+        let known = (more(1) as usize).min(second.len());
+        let reasons = Reason::ALL.iter().take(known).enumerate();
+        let reasons = reasons.map(|(index, reason)| (*reason, more(MORE_HEAD + index)));
+        Self {
+            level: word(1),
+            files: word(2),
+            buffers: word(3),
+            refused: word(4),
+            gpus: (0..GPUS).filter_map(gpu).collect(),
+            reasons: reasons.filter(|(_, count)| *count > 0).collect(),
+            counters: (0..COUNTERS).map(|index| more(MORE_HEAD + known + index)).collect(),
+        }
+    }
+
+    /// One of the other counters.
+    pub fn counter(&self, counter: Counter) -> u64 {
+        self.counters.get(counter as usize).copied().unwrap_or_default()
+    }
+}
+
+impl Shared {
+    fn get(&self, word: usize) -> u64 {
+        self.word(word).map_or(0, |word| word.load(Ordering::Relaxed))
+    }
+
+    fn set(&self, word: usize, value: u64) {
+        if let Some(word) = self.word(word) {
+            word.store(value, Ordering::Relaxed);
+        }
+    }
+
+    fn add(&self, word: usize, value: u64) {
+        if let Some(word) = self.word(word) {
+            word.fetch_add(value, Ordering::Relaxed);
+        }
+    }
+
+    fn read(&self, into: &mut [u64]) {
+        for (place, word) in into.iter_mut().zip(self.words()) {
+            *place = AtomicU64::load(word, Ordering::Relaxed);
+        }
+    }
+}

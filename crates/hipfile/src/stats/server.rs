@@ -1,0 +1,104 @@
+//! Hands the statistics to programs of the same user that ask, as `ais-stats` does.
+//!
+//! A stream socket with an abstract name: `AISSTATS`, the process id as 8 hexadecimal digits, zeros to the full length. Whoever connects
+//! gets a 32-bit 1 with the first piece of memory, then a 2 with the second, and end of file.
+
+use std::io::{self, IoSlice};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+use rustix::net::{
+    AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix,
+    SocketFlags, SocketType, accept_with, bind, listen, sendmsg, socket_with, sockopt,
+};
+
+/// Bytes of a socket's abstract name, which are all part of it.
+const NAME: usize = 107;
+
+const BACKLOG: i32 = 64;
+
+#[derive(Debug)]
+pub(crate) struct Server {
+    end: Arc<OwnedFd>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// The address for a process.
+pub(crate) fn address(pid: i32) -> io::Result<SocketAddrUnix> {
+    let mut name = format!("AISSTATS{pid:08x}").into_bytes();
+    name.resize(NAME, 0);
+    Ok(SocketAddrUnix::new_abstract_name(&name)?)
+}
+
+impl Server {
+    pub(crate) fn start(pieces: [Arc<OwnedFd>; 2]) -> io::Result<Self> {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+        let pid = rustix::process::getpid().as_raw_nonzero().get();
+        bind(&socket, &address(pid)?)?;
+        listen(&socket, BACKLOG)?;
+        let end = Arc::new(eventfd(0, EventfdFlags::CLOEXEC)?);
+        let ended = Arc::clone(&end);
+        let thread = std::thread::Builder::new().name("hipfile stats".to_owned());
+        let thread = thread.spawn(move || serve(&socket, &ended, &pieces))?;
+        Ok(Self { end, thread: Mutex::new(Some(thread)) })
+    }
+
+    pub(crate) fn stop(&self) {
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = thread
+            && rustix::io::write(&self.end, &1_u64.to_ne_bytes()).is_ok()
+        {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+fn serve(socket: &OwnedFd, end: &OwnedFd, pieces: &[Arc<OwnedFd>; 2]) {
+    loop {
+        let mut asked = [PollFd::new(socket, PollFlags::IN), PollFd::new(end, PollFlags::IN)];
+        match poll(&mut asked, None) {
+            Ok(_) => {}
+            Err(rustix::io::Errno::INTR) => continue,
+            Err(_) => return,
+        }
+        let [_, ended] = &asked;
+        if !ended.revents().is_empty() {
+            return;
+        }
+        let Ok(client) = accept_with(socket, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) else {
+            continue;
+        };
+        if may_look(&client) {
+            for (number, piece) in (1_i32..).zip(pieces) {
+                if send(&client, number, piece).is_err() {
+                    break;
+                }
+            }
+        }
+    }
+}
+
+/// Whether the other side is this user, or root.
+fn may_look(client: &OwnedFd) -> bool {
+    let me = rustix::process::geteuid();
+    sockopt::socket_peercred(client).is_ok_and(|peer| peer.uid == me || peer.uid.is_root())
+}
+
+fn send(client: &OwnedFd, number: i32, piece: &Arc<OwnedFd>) -> rustix::io::Result<()> {
+    let fds = [piece.as_fd()];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    control.push(SendAncillaryMessage::ScmRights(&fds));
+    let bytes = number.to_ne_bytes();
+    sendmsg(client, &[IoSlice::new(&bytes)], &mut control, SendFlags::NOSIGNAL).map(drop)
+}

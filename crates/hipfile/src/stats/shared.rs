@@ -1,0 +1,58 @@
+//! Counters in memory that others can look at and nobody else can change.
+#![allow(unsafe_code)]
+
+use std::ffi::CStr;
+use std::os::fd::OwnedFd;
+use std::ptr::{self, NonNull};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
+use rustix::io::Errno;
+use rustix::mm::{MapFlags, ProtFlags, mmap};
+
+/// Words of shared memory. Never unmapped: a thread may count until the process ends.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    memory: NonNull<AtomicU64>,
+    words: usize,
+    fd: Arc<OwnedFd>,
+}
+
+// SAFETY: the memory is only used as atomics.
+unsafe impl Send for Shared {}
+// SAFETY: as above.
+unsafe impl Sync for Shared {}
+
+impl Shared {
+    /// So many words, all zero. Needs Linux 5.1, which can keep others from writing.
+    pub(crate) fn new(name: &CStr, words: usize) -> Result<Self, Errno> {
+        let length = words * size_of::<AtomicU64>();
+        let fd = memfd_create(name, MemfdFlags::ALLOW_SEALING | MemfdFlags::CLOEXEC)?;
+        ftruncate(&fd, length as u64)?;
+        // SAFETY: a new mapping, of a file that has this length and cannot shrink from here on.
+        let memory = unsafe {
+            let rights = ProtFlags::READ | ProtFlags::WRITE;
+            mmap(ptr::null_mut(), length, rights, MapFlags::SHARED, &fd, 0)?
+        };
+        fcntl_add_seals(&fd, SealFlags::SHRINK | SealFlags::FUTURE_WRITE)?;
+        let memory = NonNull::new(memory.cast()).ok_or(Errno::NOMEM)?;
+        Ok(Self { memory, words, fd: Arc::new(fd) })
+    }
+
+    /// All words.
+    pub(crate) fn words(&self) -> &[AtomicU64] {
+        // SAFETY: mapped for so many words, page-aligned, for as long as the process lives.
+        unsafe { std::slice::from_raw_parts(self.memory.as_ptr(), self.words) }
+    }
+
+    /// One word.
+    pub(crate) fn word(&self, index: usize) -> Option<&AtomicU64> {
+        self.words().get(index)
+    }
+
+    /// What others look at it through.
+    pub(crate) fn reader(&self) -> Arc<OwnedFd> {
+        Arc::clone(&self.fd)
+    }
+}

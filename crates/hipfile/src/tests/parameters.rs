@@ -1,0 +1,48 @@
+//! Properties and parameters.
+
+use super::fixture::Fixture;
+use crate::choose::Reason;
+
+#[test]
+fn spec_10_04_properties_and_parameters_are_real() {
+    let fixture = Fixture::new();
+    let runtime = &fixture.runtime;
+    let properties = runtime.properties();
+    assert_eq!((properties.max_batch, properties.features), (128, 0b1110));
+    assert_eq!((properties.status_flags, properties.control_flags), (1 << 4 | 1 << 11, 1 << 1));
+    assert_eq!(properties.max_direct_io, 0x7fff_f000 / 1024);
+    runtime.set_max_direct_io(1024).unwrap();
+    runtime.set_poll_mode(true, 8).unwrap();
+    let properties = runtime.properties();
+    assert_eq!((properties.max_direct_io, properties.poll_threshold), (1024, 8));
+    assert_eq!(properties.control_flags, 0b11);
+    for number in 0..12 {
+        runtime.set_size_parameter(number, 7).unwrap();
+        assert_eq!(runtime.size_parameter(number), Ok(7));
+        for value in [true, false] {
+            runtime.set_boolean_parameter(number, value).unwrap();
+            assert_eq!(runtime.boolean_parameter(number), Ok(value));
+        }
+    }
+    assert_eq!(runtime.set_max_pinned(0).unwrap_err().code(), 5022);
+    assert_eq!(runtime.size_parameter(12).unwrap_err().code(), 5022);
+    assert_eq!(runtime.boolean_parameter(12).unwrap_err().code(), 5022);
+    assert_eq!(runtime.string_parameter(3).unwrap_err().code(), 5022);
+    assert_eq!(runtime.string_parameter(0).unwrap(), "warn");
+    runtime.set_string_parameter(0, "DEBUG").unwrap();
+    assert_eq!(runtime.string_parameter(0).unwrap(), "debug");
+    assert_eq!(runtime.set_string_parameter(0, "loud").unwrap_err().code(), 5022);
+    runtime.set_string_parameter(2, "/tmp").unwrap();
+    assert_eq!(runtime.string_parameter(2).unwrap(), "/tmp");
+}
+
+#[test]
+fn compat_modes_act_on_io_that_starts_later() {
+    let fixture = Fixture::new();
+    let (_file, handle) = fixture.file("a", 0, &[0; 4096]);
+    let buffer = fixture.buffer(4096);
+    fixture.runtime.set_boolean_parameter(2, true).unwrap();
+    assert_eq!(fixture.read(handle, buffer, 4096, 0, 0), Ok(4096));
+    assert_eq!(fixture.runtime.reasons(handle), Some(vec![(Reason::Forced, 1)]));
+    assert_eq!(fixture.transfers(), 0);
+}
