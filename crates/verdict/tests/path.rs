@@ -163,6 +163,18 @@ fn a_boot_parameter_that_did_not_help_is_named() {
     );
 }
 
+/// Without redirection the path would turn round at the switch, where this kernel must not be used with a translating IOMMU.
+#[test]
+fn the_advice_to_switch_redirection_off_names_the_danger_of_the_kernel() {
+    let detail = |release| {
+        let case = below(0x8086, 0x7d1b).intel().switch(&port().acs(REDIRECT), Some((5, "DMA")));
+        judged(&case.host, release).findings[0].hint.clone().unwrap().detail.unwrap()
+    };
+    let danger = "(CVE-2026-74277, blk-mq-dma-stale-state): boot with iommu=pt as well.";
+    assert!(detail(BROKEN).ends_with(danger), "{}", detail(BROKEN));
+    assert!(!detail(NEW).contains("iommu=pt"));
+}
+
 #[test]
 fn several_ports_are_quoted_for_grub() {
     let case = below(0x8086, 0x7d1b).intel().switch(&port().acs(REDIRECT), None);
@@ -307,7 +319,7 @@ fn two_host_bridges_must_both_be_listed_and_not_only_for_themselves() {
     let verdict = judged(&case(0x2f00, 0x2f00).host, NEW);
     let summary = &verdict.findings[0].summary;
     assert!(summary.contains("8086:2f00 at 0000:00:00.0"), "{summary}");
-    assert!(summary.ends_with("forwards only between its own root ports"), "{summary}");
+    assert!(summary.ends_with("forward only between root ports of their own"), "{summary}");
 }
 
 #[test]

@@ -73,7 +73,7 @@ impl ConfigProblem {
             Self::Refused => "permission denied",
             Self::Failed => "it could not be read",
             Self::NotRecorded => "not recorded in this snapshot",
-            Self::HeaderOnly => "only its first 64 bytes are shown without root",
+            Self::HeaderOnly => "only 64 bytes are shown without root",
             Self::Short => "it is cut",
             Self::AllOnes => "the device does not answer, all bits are set",
             Self::Loop => "its list of capabilities does not end",

@@ -97,9 +97,9 @@ fn choose(tree: &dyn Tree, all: &[Address], facts: &mut PciFacts) -> Vec<End> {
     for address in all.iter().take(MOST_FUNCTIONS) {
         let class: Got<u32> = number(tree, &address.file("class"));
         let Some(&value) = class.value() else {
-            if !is_gone(tree, address, &class) {
-                facts.unclassified.push((address.clone(), class.why().to_owned()));
-            }
+            let gone = is_gone(tree, address, &class);
+            let why = if gone { "it went away while it was read" } else { class.why() };
+            facts.unclassified.push((address.clone(), why.to_owned()));
             continue;
         };
         let (role, index, most) = match (value >> 8, value & 0xff) {

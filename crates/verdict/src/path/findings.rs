@@ -12,7 +12,7 @@ use crate::hint::{Hint, hints};
 use crate::words::{Finding, Layer, Reason, Status, Verdict, finding};
 
 /// Longer lists are cut in a summary.
-const SHOWN: usize = 4;
+const SHOWN: usize = 3;
 
 /// The most places a finding shows.
 const PLACES: usize = 8;
@@ -127,7 +127,7 @@ impl Case<'_> {
         if bridges.is_empty() {
             format!("the host bridge of {} cannot be told", paths[0].path.gpu)
         } else if bridges.iter().any(|one| only_same(&one)) {
-            format!("{named} forwards only between its own root ports")
+            format!("{named} forward only between root ports of their own")
         } else if bridges.iter().all(|one| !one.is_first_of_bus()) {
             format!("{named} does not stand for its host bridge, or is not in the kernel's list")
         } else if bridges.len() == 1 {
@@ -408,6 +408,15 @@ impl Case<'_> {
             );
             detail.push_str(&already);
         }
+        let ids: Vec<&str> = self.advisories.iter().map(|one| one.id.as_str()).collect();
+        if !ids.is_empty() {
+            let danger = format!(
+                " Traffic then turns round at the switch, which is not to be used on this kernel while an IOMMU translates \
+                 ({}): boot with iommu=pt as well.",
+                ids.join(", ")
+            );
+            detail.push_str(&danger);
+        }
         if self.facts.parameter("pcie_acs_override").is_some() {
             detail.push_str(
                 " pcie_acs_override, which is given, changes IOMMU groups, not redirection.",
@@ -433,7 +442,7 @@ fn boot_parameter(parameter: &str) -> Vec<String> {
         if parameter.contains(';') { format!("\\\"{parameter}\\\"") } else { parameter.to_owned() };
     let line = format!("GRUB_CMDLINE_LINUX=\"$GRUB_CMDLINE_LINUX {quoted}\"");
     let mut commands = vec![format!(
-        "echo '{line}' | sudo tee /etc/default/grub.d/fastpath.cfg && sudo update-grub  # Debian, Ubuntu"
+        "echo '{line}' | sudo tee -a /etc/default/grub.d/fastpath.cfg && sudo update-grub  # Debian, Ubuntu"
     )];
     if !parameter.contains(';') {
         commands.push(format!(
