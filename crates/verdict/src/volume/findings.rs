@@ -206,9 +206,18 @@ fn hint(rules: &Rules, group: &[&VolumeVerdict], reason: Reason) -> Option<Hint>
         Reason::JournalMode => {
             let volume = group.first()?;
             let mount = rules.facts.mounts.get(volume.index)?;
+            if !rules.below(mount).is_ok() {
+                return None;
+            }
             let device = volume.device.as_deref().unwrap_or("DEVICE");
             let text = "mount it with the journal mode ordered: take data= out of /etc/fstab, take the mode set with tune2fs away, \
                         and mount it again";
+            // A root file system cannot be unmounted by the system that runs on it.
+            if volume.mount == "/" {
+                let text = "give the root file system the journal mode ordered: from a rescue system, as it is in use here; or put \
+                            the files on another file system";
+                return Some(Hint::new(hints::ORDERED, text, Vec::new()));
+            }
             let tune = match mount.journal.as_ref().map(|journal| (journal.mode, journal.source)) {
                 Some((fastpath_host::volume::JournalMode::None, _)) => {
                     format!(
