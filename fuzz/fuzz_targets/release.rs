@@ -7,7 +7,7 @@
 
 use std::sync::LazyLock;
 
-use fastpath_knowledge::{Advisory, Constraint, Effect, Knowledge, Release, compare};
+use fastpath_knowledge::{Advisory, Amdgpu, Constraint, Effect, Knowledge, Release, compare};
 use libfuzzer_sys::fuzz_target;
 
 static EMBEDDED: LazyLock<Knowledge> =
@@ -51,7 +51,8 @@ fuzz_target!(|text: &str| {
         remedies: Vec::new(),
         reboots: Vec::new(),
         drivers: Vec::new(),
-        targets: Vec::new(),
+        more_targets: Vec::new(),
+        more_amdgpu: Amdgpu::default(),
         published: Vec::new(),
         keys: Vec::new(),
     };

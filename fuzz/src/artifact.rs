@@ -338,3 +338,30 @@ pub fn build(text: &[u8]) -> Option<(String, Vec<u8>)> {
     }
     members.pop().map(|(name, _, bytes)| (name, bytes))
 }
+
+/// A kernel image: one of six kinds around what the kernel is when it runs, compressed where the kind is. That has its
+/// banner, `before`, and the configuration between its marks.
+pub fn kernel(kind: u8, packer: Packer, config: &[u8], before: &[u8]) -> Vec<u8> {
+    let running = [
+        &b"\0Linux version 6.1.0-1 (builder@host) #1\0"[..],
+        before,
+        b"IKCFG_ST",
+        &gzip(config),
+        b"IKCFG_ED",
+    ]
+    .concat();
+    match kind % 6 {
+        0 => bzimage("6.1.0-1", &packer.pack(&running)),
+        1 => zboot(&packer.pack(&running), "gzip"),
+        2 => pe(&[(".uname", b"6.1.0-1"), (".linux", &bzimage("6.1.0-1", &packer.pack(&running)))]),
+        3 => [b"\x7fELF", running.as_slice()].concat(),
+        // An image that unpacks itself, with no word where the kernel is.
+        4 => [b"\x7fELF\x02\x01", &[0; 200][..], &packer.pack(&running), &[0; 9]].concat(),
+        _ => {
+            let mut flat = vec![0; 64];
+            flat[0x38..0x3c].copy_from_slice(b"ARM\x64");
+            flat.extend_from_slice(&running);
+            flat
+        }
+    }
+}

@@ -5,9 +5,11 @@
 #![warn(missing_docs)]
 
 pub mod artifact;
+pub mod image;
 #[allow(dead_code, reason = "tests use more of it")]
 #[path = "../../crates/artifact/tests/find/make.rs"]
 mod make;
+pub mod repository;
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -94,11 +94,11 @@ impl IndexError {
         offset: u64,
         detail: impl Into<String>,
     ) -> Self {
-        Self::Damaged { url: shown(url), format, offset, detail: detail.into() }
+        Self::Damaged { url: shown(url), format, offset, detail: one_line(&detail.into()) }
     }
 
     pub(crate) fn unsupported(url: &str, detail: impl Into<String>) -> Self {
-        Self::Unsupported { url: shown(url), detail: detail.into() }
+        Self::Unsupported { url: shown(url), detail: one_line(&detail.into()) }
     }
 
     /// The error of a reader over what is at `url`: of the connection, of a check, or else of what decodes.
@@ -114,6 +114,31 @@ impl IndexError {
     }
 
     pub(crate) fn signature(url: &str, detail: impl Into<String>) -> Self {
-        Self::Signature { url: shown(url), detail: detail.into() }
+        Self::Signature { url: shown(url), detail: one_line(&detail.into()) }
+    }
+}
+
+/// What is found wrong may quote what was read, as parsers of other crates do: no more than one line of it.
+fn one_line(detail: &str) -> String {
+    const MOST: usize = 300;
+    detail
+        .chars()
+        .take(MOST)
+        .map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quoted_line_end_does_not_make_two_lines_of_an_error() {
+        let detail =
+            format!("expected `</checksum>`, found `</check\n\u{1b}[2J{}`", "x".repeat(1000));
+        let error = IndexError::damaged("https://a.test/", "repomd.xml", 7, detail).to_string();
+        let start = "https://a.test/: damaged repomd.xml at offset 7: expected `</checksum>`, found `</check\u{fffd}\u{fffd}[2Jxxx";
+        assert!(error.starts_with(start), "{error}");
+        assert!(error.len() < 400 && !error.contains(char::is_control));
     }
 }
