@@ -7,7 +7,7 @@
 
 use std::sync::LazyLock;
 
-use fastpath_knowledge::{Advisory, Amdgpu, Constraint, Effect, Knowledge, Release, compare};
+use fastpath_knowledge::{Advisory, Constraint, Effect, Knowledge, Release, compare};
 use libfuzzer_sys::fuzz_target;
 
 static EMBEDDED: LazyLock<Knowledge> =
@@ -45,17 +45,7 @@ fuzz_target!(|text: &str| {
     }
 
     // Most files are malformed; that is found out without a copy of everything that is known.
-    let mut alone = Knowledge {
-        advisories: Vec::new(),
-        families: Vec::new(),
-        remedies: Vec::new(),
-        reboots: Vec::new(),
-        drivers: Vec::new(),
-        more_targets: Vec::new(),
-        more_amdgpu: Amdgpu::default(),
-        published: Vec::new(),
-        keys: Vec::new(),
-    };
+    let mut alone = Knowledge::default();
     if alone.extend("file", file).is_err() {
         assert!(alone.advisories.is_empty());
         return;

@@ -27,7 +27,7 @@ pub enum Error {
 }
 
 /// Everything that is known besides the host's own facts.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Knowledge {
     /// Advisories; embedded ones first, none ever removed.
     pub advisories: Vec<Advisory>,
@@ -93,19 +93,7 @@ impl Knowledge {
     ///
     /// Only if the embedded data is malformed, which a test excludes.
     pub fn embedded() -> Result<Self, Error> {
-        let mut knowledge = Self {
-            advisories: Vec::new(),
-            families: Vec::new(),
-            remedies: Vec::new(),
-            reboots: Vec::new(),
-            drivers: Vec::new(),
-            more_targets: Vec::new(),
-            published: Vec::new(),
-            keys: Vec::new(),
-            more_amdgpu: Amdgpu::default(),
-            more_host_bridges: HostBridges::default(),
-            more_storage: Vec::new(),
-        };
+        let mut knowledge = Self::default();
         for (origin, text) in EMBEDDED {
             knowledge.extend(origin, text)?;
         }
