@@ -5,6 +5,7 @@
 //!
 //! It reads nothing, judges nothing and writes nowhere.
 
+mod ais_check;
 mod explain;
 mod html;
 mod inspect;
@@ -16,6 +17,7 @@ mod style;
 mod text;
 mod topology;
 
+pub use ais_check::{AisCheck, AisSystem, AisVerdicts, AisVolume};
 pub use explain::explain;
 pub use html::matrix_html;
 pub use inspect::{Inspected, inspect_failed_json, inspect_json, inspect_text};
