@@ -471,3 +471,33 @@ fn hints_name_commands_of_the_system_the_kernel_is_from() {
     let judged = judge(&facts, &pci, &Knowledge::embedded().unwrap());
     assert_eq!(judged.findings[0].hint.as_ref().unwrap().commands, nothing_else());
 }
+
+/// The recorded hosts `tests/hosts/driver-*` and `runtime-*`: what must come out stands in each `expect.json`, by hand.
+#[test]
+fn every_recorded_driver_gets_its_verdict() {
+    #[derive(serde::Deserialize)]
+    struct Expect {
+        driver: serde_json::Value,
+    }
+    let hosts = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/hosts");
+    let knowledge = Knowledge::embedded().unwrap();
+    let mut seen = 0;
+    for host in fs::read_dir(hosts).unwrap().map(|one| one.unwrap().path()) {
+        let name = host.file_name().unwrap().to_str().unwrap();
+        if !name.starts_with("driver-") && !name.starts_with("runtime-") {
+            continue;
+        }
+        let text = fs::read_to_string(host.join("expect.json")).unwrap();
+        let expect: Expect = serde_json::from_str(&text).unwrap();
+        let tree = DirTree::open(&host.join("root")).unwrap();
+        let pci = pci::read(&tree);
+        let facts = driver::read(&tree, &pci, Release::new(RELEASE).as_ref(), &[]);
+        let judged = judge(&facts, &pci, &knowledge);
+        let found = serde_json::json!({
+            "verdict": judged.verdict, "reason": judged.reason, "gpus": judged.gpus,
+        });
+        assert_eq!(found, expect.driver, "{name}");
+        seen += 1;
+    }
+    assert!(seen >= 20, "{seen}");
+}

@@ -333,3 +333,35 @@ fn a_file_that_may_not_be_read_is_not_read_as_no() {
     }
     assert_eq!(host.first().1, Reason::RuntimeUnreadable);
 }
+
+/// The recorded hosts `tests/hosts/runtime-*`: what must come out stands in each `expect.json`, by hand.
+#[test]
+fn every_recorded_runtime_gets_its_verdict() {
+    let hosts = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/hosts");
+    let mut seen = 0;
+    for host in fs::read_dir(hosts).unwrap().map(|one| one.unwrap().path()) {
+        let name = host.file_name().unwrap().to_str().unwrap();
+        if !name.starts_with("runtime-") {
+            continue;
+        }
+        let text = fs::read_to_string(host.join("expect.json")).unwrap();
+        let expect: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let facts = runtime::read(&DirTree::open(&host.join("root")).unwrap(), &BTreeMap::new());
+        let judged = judge(&facts, &Knowledge::embedded().unwrap());
+        let libraries: Vec<_> = judged
+            .libraries
+            .iter()
+            .map(|one| {
+                serde_json::json!({
+                    "path": one.path, "first": one.first, "verdict": one.verdict, "reason": one.reason,
+                })
+            })
+            .collect();
+        let found = serde_json::json!({
+            "verdict": judged.verdict, "reason": judged.reason, "libraries": libraries,
+        });
+        assert_eq!(found, expect["runtime"], "{name}");
+        seen += 1;
+    }
+    assert_eq!(seen, 4);
+}
