@@ -177,12 +177,13 @@ fn one_file_with_many_names_is_one_library() {
 
 #[test]
 fn the_first_library_decides_and_the_order_is_the_loaders() {
+    type Case = (&'static str, Host, (Verdict, Reason), &'static str, Place);
     let two = || Host::new().rocm("7.2.0", 7, WITH).rocm("6.4.3", 6, WITHOUT);
     let cached =
         |host: Host| host.cached("libamdhip64.so.6", "/opt/rocm-6.4.3/lib/libamdhip64.so.6");
     let yes = (Verdict::Supported, Reason::RuntimeReady);
     let no = (Verdict::Unsupported, Reason::RuntimeWithoutAis);
-    let cases: [(&str, Host, (Verdict, Reason), &str, Place); 7] = [
+    let cases: [Case; 7] = [
         (
             "the one /opt/rocm names",
             two().current("6.4.3"),
