@@ -16,6 +16,9 @@ _fastpath() {
             ",$1")
                 cmd="fastpath"
                 ;;
+            fastpath,ask-runtime)
+                cmd="fastpath__subcmd__ask__subcmd__runtime"
+                ;;
             fastpath,check)
                 cmd="fastpath__subcmd__check"
                 ;;
@@ -50,7 +53,7 @@ _fastpath() {
 
     case "${cmd}" in
         fastpath)
-            opts="-h -V --help --version check kernels inspect snapshot topology matrix survey explain completions"
+            opts="-h -V --help --version check kernels inspect snapshot topology matrix survey explain completions ask-runtime"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -63,8 +66,22 @@ _fastpath() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        fastpath__subcmd__ask__subcmd__runtime)
+            opts="-h --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         fastpath__subcmd__check)
-            opts="-q -v -h --root --snapshot --kernel --layer --gpu --path --knowledge --format --quiet --verbose --help"
+            opts="-q -v -h --root --snapshot --kernel --layer --gpu --path --load-runtime --knowledge --format --quiet --verbose --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

@@ -35,6 +35,7 @@ complete -c fastpath -n "__fish_fastpath_needs_command" -f -a "matrix" -d 'Show 
 complete -c fastpath -n "__fish_fastpath_needs_command" -f -a "survey" -d 'Rebuild the support matrix from distributions\' own repositories'
 complete -c fastpath -n "__fish_fastpath_needs_command" -f -a "explain" -d 'Explain a finding, reason, advisory or remedy by its id'
 complete -c fastpath -n "__fish_fastpath_needs_command" -f -a "completions" -d 'Print a completion script for a shell'
+complete -c fastpath -n "__fish_fastpath_needs_command" -f -a "ask-runtime" -d 'Load one HIP runtime and say what it offers; what `check --load-runtime` starts'
 complete -c fastpath -n "__fish_fastpath_using_subcommand check" -l root -d 'Read the host in this directory instead of `/`; links resolve inside it' -r -F
 complete -c fastpath -n "__fish_fastpath_using_subcommand check" -l snapshot -d 'Read the host from an archive made by `fastpath snapshot`' -r -F
 complete -c fastpath -n "__fish_fastpath_using_subcommand check" -l kernel -d 'Judge this kernel instead of the running one' -r
@@ -48,6 +49,7 @@ complete -c fastpath -n "__fish_fastpath_using_subcommand check" -l path -d 'Ask
 complete -c fastpath -n "__fish_fastpath_using_subcommand check" -l knowledge -d 'Add advisories and remedies from a TOML file; it can never remove a block' -r -F
 complete -c fastpath -n "__fish_fastpath_using_subcommand check" -l format -d 'How to print the report' -r -f -a "text\t'For people'
 json\t'For programs'"
+complete -c fastpath -n "__fish_fastpath_using_subcommand check" -l load-runtime -d 'Load the HIP runtimes and ask them, each in a process of its own, instead of reading their files'
 complete -c fastpath -n "__fish_fastpath_using_subcommand check" -s q -l quiet -d 'Print nothing; the exit code tells'
 complete -c fastpath -n "__fish_fastpath_using_subcommand check" -s v -l verbose -d 'Print also what holds and where was looked in vain; the verdict stays the same'
 complete -c fastpath -n "__fish_fastpath_using_subcommand check" -s h -l help -d 'Print help (see more with \'--help\')'
@@ -105,3 +107,4 @@ complete -c fastpath -n "__fish_fastpath_using_subcommand survey" -s h -l help -
 complete -c fastpath -n "__fish_fastpath_using_subcommand explain" -l knowledge -d 'Add advisories and remedies from a TOML file; it can never remove a block' -r -F
 complete -c fastpath -n "__fish_fastpath_using_subcommand explain" -s h -l help -d 'Print help'
 complete -c fastpath -n "__fish_fastpath_using_subcommand completions" -s h -l help -d 'Print help'
+complete -c fastpath -n "__fish_fastpath_using_subcommand ask-runtime" -s h -l help -d 'Print help'

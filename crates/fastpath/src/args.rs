@@ -46,6 +46,9 @@ pub enum Command {
     Explain(ExplainArgs),
     /// Print a completion script for a shell
     Completions(CompletionsArgs),
+    /// Load one HIP runtime and say what it offers; what `check --load-runtime` starts
+    #[command(hide = true)]
+    AskRuntime(AskRuntimeArgs),
 }
 
 /// Where a host is read from.
@@ -91,6 +94,9 @@ pub struct CheckArgs {
     /// Ask whether hipFile takes the fastpath for this file or directory, and which rule stops it
     #[arg(long, value_name = "FILE")]
     pub path: Option<PathBuf>,
+    /// Load the HIP runtimes and ask them, each in a process of its own, instead of reading their files
+    #[arg(long, conflicts_with_all = ["root", "snapshot"])]
+    pub load_runtime: bool,
     /// What is known.
     #[command(flatten)]
     pub knowledge: KnowledgeArgs,
@@ -294,6 +300,13 @@ pub struct ExplainArgs {
     /// What is known.
     #[command(flatten)]
     pub knowledge: KnowledgeArgs,
+}
+
+/// `fastpath ask-runtime`.
+#[derive(Debug, ClapArgs)]
+pub struct AskRuntimeArgs {
+    /// The library
+    pub library: String,
 }
 
 /// `fastpath completions`.

@@ -39,6 +39,7 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
         Command::Survey(args) => commands::survey::run(args),
         Command::Explain(args) => commands::explain::run(args),
         Command::Completions(args) => commands::completions::run(args),
+        Command::AskRuntime(args) => commands::ask_runtime::run(args),
     };
     match result {
         Ok(code) => ExitCode::from(code),

@@ -484,3 +484,28 @@ fn a_running_process_is_asked_about() {
     assert_eq!(code, 2);
     assert!(stderr.contains("there is no process 4194305"), "{stderr}");
 }
+
+#[test]
+fn a_runtime_that_crashes_when_it_is_loaded_takes_nobody_with_it() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let source = directory.path().join("crash.c");
+    fs::write(&source, "__attribute__((constructor)) void f(void) { *(volatile int *)0 = 1; }\n")
+        .expect("a file");
+    let library = directory.path().join("libamdhip64.so.7");
+    let built =
+        Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(&library).arg(&source).status();
+    if !built.is_ok_and(|status| status.success()) {
+        #[allow(clippy::print_stderr, reason = "a test that is skipped says so")]
+        {
+            eprintln!("skipped, because there is no C compiler");
+        }
+        return;
+    }
+    let (code, stdout, stderr) = output(
+        fastpath()
+            .args(["check", "--layer", "runtime", "--load-runtime"])
+            .env("LD_LIBRARY_PATH", directory.path()),
+    );
+    assert_eq!((code, stderr.as_str()), (2, ""));
+    assert!(stdout.starts_with("unknown: ") && stdout.contains("SIGSEGV"), "{stdout}");
+}

@@ -162,6 +162,20 @@ impl Hip {
     /// A [`LoadError`].
     pub fn load() -> Result<Self, LoadError> {
         let (library, name) = load::library()?;
+        Self::with(library, name)
+    }
+
+    /// Loads the runtime at a path.
+    ///
+    /// # Errors
+    ///
+    /// A [`LoadError`].
+    pub fn open(path: &str) -> Result<Self, LoadError> {
+        let library = load::at(path)?;
+        Self::with(library, path.to_owned())
+    }
+
+    fn with(library: Library, name: String) -> Result<Self, LoadError> {
         let functions = Functions::find(&library, &name)?;
         let mut version = 0;
         // SAFETY: the pointer is valid for a write.

@@ -54,6 +54,11 @@ pub(crate) fn library() -> Result<(Library, String), LoadError> {
     Err(LoadError::NotFound(first.unwrap_or_default()))
 }
 
+/// The library at a path.
+pub(crate) fn at(path: &str) -> Result<Library, LoadError> {
+    open(path, RTLD_NOW | RTLD_LOCAL).map_err(|error| LoadError::NotFound(error.to_string()))
+}
+
 fn open(name: &str, flags: i32) -> Result<Library, libloading::Error> {
     // SAFETY: loading the HIP runtime runs its initialisers, which is what every HIP program does at its start.
     unsafe { Library::open(Some(name), flags) }

@@ -1,7 +1,7 @@
 //! The verdict on the HIP runtime.
 
 use fastpath_host::Evidence;
-use fastpath_host::runtime::{Image, Library, Place, RuntimeFacts, exports};
+use fastpath_host::runtime::{Asked, Image, Library, Place, RuntimeFacts, exports};
 use fastpath_knowledge::Knowledge;
 use serde::{Deserialize, Serialize};
 
@@ -72,6 +72,14 @@ pub fn judge(facts: &RuntimeFacts, _knowledge: &Knowledge) -> RuntimeVerdict {
 }
 
 fn of_library(library: &Library) -> (Verdict, Reason) {
+    match &library.asked {
+        Some(Asked::Answer { direct_storage: true, .. }) => {
+            return (Verdict::Supported, Reason::RuntimeReady);
+        }
+        Some(Asked::Answer { .. }) => return (Verdict::Unsupported, Reason::RuntimeWithoutAis),
+        Some(Asked::Failed(_)) => return (Verdict::Unknown, Reason::RuntimeUnreadable),
+        None => {}
+    }
     let image = &library.image;
     match (image.has(exports::AIS_READ), image.has(exports::AIS_WRITE)) {
         (Some(true), Some(true)) => (Verdict::Supported, Reason::RuntimeReady),
@@ -153,9 +161,9 @@ impl Case<'_> {
     fn unreadable(&self) -> String {
         match self.first {
             Some(library) => {
-                let what = match &library.image {
-                    Image::NotElf => "not a shared library",
-                    Image::Unread(why) => why,
+                let what = match (&library.asked, &library.image) {
+                    (Some(Asked::Failed(why)), _) | (_, Image::Unread(why)) => why,
+                    (_, Image::NotElf) => "not a shared library",
                     _ => "damaged, or without a table of its functions",
                 };
                 format!("{}: {what}", library.path)

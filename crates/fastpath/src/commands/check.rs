@@ -40,6 +40,9 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<u8> {
     let is_own = args.root.root.is_none() && args.root.snapshot.is_none();
     let variables = environment(is_own);
     let mut facts = gather_layers(root.tree(), &asked, scope, &variables);
+    if let Some(runtime) = facts.runtime.as_mut().filter(|_| args.load_runtime) {
+        super::ask_runtime::ask(runtime);
+    }
     let process = args.pid.map(|pid| process(pid, &mut facts)).transpose()?;
     if let Some(gpu) = &gpu {
         require_gpu(gpu, &facts)?;

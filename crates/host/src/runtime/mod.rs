@@ -14,7 +14,7 @@ use crate::tree::Tree;
 use crate::witness::Evidence;
 
 pub use elf::Image;
-pub use search::{Library, Place};
+pub use search::{Asked, Library, Place};
 
 /// The runtime layer of a host.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

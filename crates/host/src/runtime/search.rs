@@ -40,6 +40,24 @@ pub struct Library {
     pub version: Option<String>,
     /// What it is.
     pub image: Image,
+    /// What it said itself, if it was loaded and asked.
+    #[serde(default)]
+    pub asked: Option<Asked>,
+}
+
+/// What a library said when it was loaded and asked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Asked {
+    /// It answered.
+    Answer {
+        /// `hipRuntimeGetVersion`: major · 10⁷ + minor · 10⁵ + patch.
+        version: i32,
+        /// Whether it gives out both functions of direct storage.
+        direct_storage: bool,
+    },
+    /// It could not be loaded, or did not answer: one clause.
+    Failed(String),
 }
 
 /// By what a library is found, in the order a program that names no path finds them.
@@ -242,7 +260,10 @@ impl<'a> Search<'a> {
             if path == cache::HOME {
                 let image = Image::Unread("in a home directory, which is not looked at".to_owned());
                 let (file, also) = (path.clone(), Vec::new());
-                found.push((None, Library { path, file, also, place, version: None, image }));
+                found.push((
+                    None,
+                    Library { path, file, also, place, version: None, image, asked: None },
+                ));
                 continue;
             }
             let Some(file) = self.resolve(&path) else { continue };
@@ -267,7 +288,10 @@ impl<'a> Search<'a> {
             }
             let name = file.rsplit('/').next().and_then(|name| name.strip_prefix(stem));
             let version = name.and_then(|name| name.strip_prefix('.')).map(str::to_owned);
-            found.push((id, Library { path, file, also: Vec::new(), place, version, image }));
+            found.push((
+                id,
+                Library { path, file, also: Vec::new(), place, version, image, asked: None },
+            ));
         }
         found.into_iter().map(|(_, library)| library).collect()
     }
