@@ -1,7 +1,7 @@
 //! What a person should know about the volumes of a host: equal answers together.
 
 use fastpath_host::Evidence;
-use fastpath_host::volume::{JournalSource, MAX_DEVICES, MAX_MOUNTS, MOUNTINFO};
+use fastpath_host::volume::{JournalSource, MAX_DEVICES, MAX_MOUNTS};
 
 use super::{FileVerdict, Rules, VolumeVerdict};
 use crate::hint::{Hint, hints};
@@ -37,7 +37,7 @@ pub(super) fn findings(rules: &Rules, volumes: &[VolumeVerdict]) -> Vec<Finding>
         let explanation = "hipFile's fastpath reads and writes files on a local NVMe drive. No file system on any block device is \
                            mounted here, as in a container that was given no volume.";
         findings.push(Finding {
-            evidence: vec![Evidence { path: MOUNTINFO.to_owned(), line: None, text: None }],
+            evidence: vec![Evidence { path: rules.facts.table.clone(), line: None, text: None }],
             ..new(
                 finding::VOLUME_NONE,
                 Status::Fail,
@@ -64,11 +64,8 @@ pub(super) fn findings(rules: &Rules, volumes: &[VolumeVerdict]) -> Vec<Finding>
 fn group(rules: &Rules, volumes: &[VolumeVerdict], reason: Reason) -> Option<Finding> {
     let group: Vec<&VolumeVerdict> =
         volumes.iter().filter(|volume| volume.reason == reason).collect();
-    let worst = group.iter().map(|volume| volume.verdict).max_by_key(|verdict| match verdict {
-        Verdict::Supported => 0,
-        Verdict::Unknown => 1,
-        Verdict::Unsupported | Verdict::Blocked => 2,
-    })?;
+    let worst =
+        group.iter().map(|volume| volume.verdict).max_by_key(|verdict| verdict.badness())?;
     let one_will_do = volumes.iter().any(|volume| volume.verdict == Verdict::Supported);
     let status = match worst {
         Verdict::Supported => Status::Pass,
@@ -324,7 +321,8 @@ fn flaws(rules: &Rules) -> Option<Finding> {
         (false, count) => format!("{count} lines of the mount table are no mounts"),
     };
     let explanation = "What was not understood is not judged: a file system on it may be better or worse than those listed.";
-    let evidence = vec![Evidence { path: MOUNTINFO.to_owned(), line: flaws.first, text: None }];
+    let evidence =
+        vec![Evidence { path: rules.facts.table.clone(), line: flaws.first, text: None }];
     let finding = new(finding::VOLUME_UNREADABLE, Status::Warn, summary, explanation, None);
     Some(Finding { evidence, ..finding })
 }

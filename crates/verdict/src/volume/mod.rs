@@ -11,8 +11,7 @@ mod stack;
 use fastpath_host::Evidence;
 use fastpath_host::pci::Address;
 use fastpath_host::volume::{
-    DeviceKind, Journal, JournalMode, JournalSource, Located, MOUNTINFO, Mount, SourceKind,
-    VolumeFacts,
+    DeviceKind, Journal, JournalMode, JournalSource, Located, Mount, SourceKind, VolumeFacts,
 };
 use fastpath_knowledge::{Knowledge, StorageRule, Treatment};
 use serde::{Deserialize, Serialize};
@@ -216,7 +215,7 @@ impl<'a> Rules<'a> {
         };
         let (major, minor) = mount.device;
         let line = Evidence {
-            path: MOUNTINFO.to_owned(),
+            path: self.facts.table.clone(),
             line: Some(mount.line),
             text: Some(format!("{major}:{minor} {} {} {source}", mount.mount_point, mount.fstype)),
         };
@@ -227,7 +226,7 @@ impl<'a> Rules<'a> {
             text: None,
         });
         std::iter::once(line)
-            .chain(journal.filter(|one| one.path != MOUNTINFO))
+            .chain(journal.filter(|one| one.path != self.facts.table))
             .chain(block)
             .collect()
     }
