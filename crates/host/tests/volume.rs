@@ -191,6 +191,20 @@ fn of_mounts_stacked_on_one_point_the_last_is_seen() {
 }
 
 #[test]
+fn a_mounted_file_is_no_place_for_others() {
+    let host = Host::with(
+        "22 1 259:1 / / rw - xfs /dev/nvme0n1p1 rw\n\
+         23 22 259:3 /c/hostname /etc/hostname rw - ext4 /dev/nvme1n1p1 rw\n\
+         24 22 259:3 /models /models rw - ext4 /dev/nvme1n1p1 rw\n\
+         25 22 259:3 /gone /gone rw - ext4 /dev/nvme1n1p1 rw\n",
+    );
+    host.file("etc/hostname", "x").directory("models");
+    let found: Vec<bool> =
+        read(&host.tree()).mounts.iter().map(|mount| mount.single_file).collect();
+    assert_eq!(found, [false, true, false, false]);
+}
+
+#[test]
 fn an_overlay_is_on_the_mounts_of_its_layers() {
     let facts = facts(
         r"22 1 259:1 / / rw - ext4 /dev/nvme0n1p1 rw
@@ -378,6 +392,16 @@ fn btrfs_is_found_by_the_name_of_its_source() {
     assert_eq!(stack(&host), [DeviceKind::Partition, nvme("0000:01:00.0")]);
     let facts = read(&host.tree());
     assert_eq!((facts.mounts[0].root.as_str(), facts.mounts[1].block), ("/@", None));
+}
+
+#[test]
+fn a_member_that_is_gone_is_not_left_out() {
+    let host = on("253:0");
+    host.dm(0, "LVM-x", &[]);
+    host.directory("sys/devices/virtual/block/dm-0/slaves/nvme0n1p1");
+    let facts = read(&host.tree());
+    let [dm, member] = facts.devices.as_slice() else { panic!("{facts:?}") };
+    assert_eq!((dm.below.as_slice(), &member.kind), (&[1][..], &DeviceKind::Unknown));
 }
 
 #[test]

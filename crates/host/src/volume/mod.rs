@@ -19,7 +19,7 @@ pub use journal::{Journal, JournalMode, JournalSource};
 pub use locate::{Located, locate};
 pub use table::{MAX_MOUNTS, MOUNTINFO, Mount, SourceKind};
 
-use crate::tree::{ReadError, Tree};
+use crate::tree::{FileKind, ReadError, Tree};
 use block::Stacks;
 
 /// The volume layer of a host.
@@ -72,6 +72,9 @@ impl Unread {
     }
 }
 
+/// As many bind mounts as a container that somebody set up by hand has; of more it is not asked what they are.
+const MAX_PARTS: usize = 256;
+
 /// Reads the volume layer.
 pub fn read(tree: &dyn Tree) -> VolumeFacts {
     read_of(tree, MOUNTINFO)
@@ -88,6 +91,10 @@ pub fn read_of(tree: &dyn Tree, table: &str) -> VolumeFacts {
         }
     }
     let mounts = &mut facts.mounts;
+    let bound = mounts.iter_mut().filter(|mount| mount.matters() && mount.is_part());
+    for mount in bound.take(MAX_PARTS) {
+        mount.single_file = tree.kind(&mount.mount_point) == Ok(FileKind::File);
+    }
     let mut stacks = Stacks::new(tree);
     for mount in mounts.iter_mut().filter(|mount| mount.matters()) {
         mount.block = if mount.device.0 == 0 {

@@ -81,6 +81,7 @@ const NETWORK: &[&str] = &[
 
 /// One mounted file system.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct Mount {
     /// The mount's number.
     pub id: u64,
@@ -107,6 +108,8 @@ pub struct Mount {
     pub rdma: bool,
     /// The mounts that hold the layers of an overlay, the upper one first, by index; each once.
     pub layers: Vec<usize>,
+    /// One file is mounted, no directory, as containers' `/etc/hostname`: no place for other files.
+    pub single_file: bool,
     /// Another mount hides it: no path leads to it.
     pub hidden: bool,
     /// The block device it is on, by index.
@@ -139,6 +142,13 @@ impl Mount {
                 || self.source_kind == SourceKind::Device
                 || self.is_network()
                 || matches!(self.fstype.as_str(), "overlay" | "btrfs" | "zfs" | "bcachefs"))
+    }
+
+    /// Whether only a part of the file system is mounted, at a place that a snapshot names as it is.
+    pub(super) fn is_part(&self) -> bool {
+        self.root != "/"
+            && self.fstype != "btrfs"
+            && id_runs(self.mount_point.as_bytes()).is_empty()
     }
 
     /// Whether its files are on another machine.
@@ -371,6 +381,7 @@ fn mount(line: &Line, number: u32) -> Mount {
         data: line.data(),
         rdma: line.is_rdma(),
         layers: Vec::new(),
+        single_file: false,
         hidden: false,
         block: None,
         journal: None,

@@ -28,7 +28,8 @@ pub struct VolumesVerdict {
     pub verdict: Verdict,
     /// Why.
     pub reason: Reason,
-    /// The mounted file systems that matter, in the order of the mount table; those hidden by others are left out.
+    /// The mounted file systems that matter, in the order of the mount table; those hidden by others and single files that are
+    /// mounted are left out.
     pub volumes: Vec<VolumeVerdict>,
     /// Findings, the main one first.
     pub findings: Vec<Finding>,
@@ -247,7 +248,7 @@ pub fn judge(facts: &VolumeFacts, build: Option<u64>, knowledge: &Knowledge) -> 
         .mounts
         .iter()
         .enumerate()
-        .filter(|(_, mount)| !mount.hidden && mount.matters())
+        .filter(|(_, mount)| !mount.hidden && !mount.single_file && mount.matters())
         .map(|(index, mount)| rules.volume(index, mount))
         .collect();
     let best = volumes.iter().min_by_key(|volume| volume.verdict.badness());
