@@ -141,6 +141,9 @@ pub enum Error {
         /// Why.
         what: &'static str,
     },
+    /// What an operation left that ran elsewhere: a negative code of hipFile, a negative errno, or -1 if only that is known.
+    #[error("the operation ended with {}: {}", .0, reported(*.0))]
+    Reported(isize),
     /// The library is being unloaded.
     #[error("the library was shut down")]
     ShutDown,
@@ -168,7 +171,8 @@ impl Error {
             Self::BufferNotRegistered(_) => 5024,
             Self::FileNotRegistered(_) => 5027,
             Self::FileRegistered(_) => 5028,
-            Self::BufferInUse(_) | Self::NoStatistics { .. } => 5030,
+            Self::Reported(result) if *result <= -5000 => -(*result as i32),
+            Self::BufferInUse(_) | Self::NoStatistics { .. } | Self::Reported(_) => 5030,
             Self::NoWayAllowed => 5034,
             Self::BatchFull { .. } => 5037,
             Self::System { errno, .. } => match *errno {
@@ -214,6 +218,14 @@ impl Error {
             Some(errno) => -(errno as isize),
             None => -(self.code() as isize),
         }
+    }
+}
+
+fn reported(result: isize) -> String {
+    match i32::try_from(-result) {
+        Ok(code) if code >= 5000 => text(code).to_string_lossy().into_owned(),
+        Ok(errno) if errno > 1 => std::io::Error::from_raw_os_error(errno).to_string(),
+        _ => "a system error".to_owned(),
     }
 }
 

@@ -10,6 +10,7 @@
 // Addresses, sizes and file offsets are taken for each other.
 const _: () = assert!(size_of::<usize>() == size_of::<u64>());
 
+mod api;
 mod batch;
 mod bounce;
 mod buffer;
@@ -38,6 +39,7 @@ mod sync;
 mod tests;
 mod transfer;
 
+pub use api::{Buffer, DeviceMemory, Driver, File, Operation, Part, Stream};
 pub use error::Error;
 pub use runtime::{Options, Runtime};
 pub use transfer::MAX_SIZE;

@@ -127,7 +127,7 @@ impl Stats {
                 Ok(Regions { first, second })
             });
             made.inspect_err(|errno| {
-                log.say(Level::Info, || format!("there are no statistics: {errno}"))
+                log.say(Level::Info, || format!("there are no statistics: {errno}"));
             })
             .ok()
         });

@@ -7,6 +7,7 @@
     clippy::print_stderr
 )]
 
+mod api;
 mod asynchronous;
 mod backends;
 mod batches;
@@ -14,6 +15,7 @@ mod call;
 mod fixture;
 mod gate;
 mod mock;
+mod model;
 mod parameters;
 mod process;
 mod registration;
