@@ -83,6 +83,13 @@ fn hipfile() {
     assert_linked("hipfile", "", &format!("{HOST} {more}"));
 }
 
+/// Loaded into programs that were built for AMD's library.
+#[test]
+fn hipfile_capi() {
+    let more = "cfg_if fastpath_gpu fastpath_verdict hipfile hipfile_capi libc libloading";
+    assert_linked("fastpath-hipfile-capi", "", &format!("{HOST} {more}"));
+}
+
 /// The list above is worth something only if the feature it leaves out would be seen.
 #[test]
 fn snapshots_would_be_seen() {

@@ -103,6 +103,7 @@ functions! {
         free = c"hipFree": fn(*mut c_void);
         wait_value = c"hipStreamWaitValue64": fn(*mut c_void, *mut c_void, u64, c_uint, u64);
         device_uuid = c"hipDeviceGetUuid": fn(*mut [u8; 16], c_int);
+        peek_at_last_error = c"hipPeekAtLastError": fn();
     }
 }
 
@@ -404,6 +405,11 @@ impl Gpu for Hip {
         // SAFETY: valid for a write.
         checked(unsafe { (self.functions.device_uuid?)(&raw mut uuid, device) }).ok()?;
         Some(uuid)
+    }
+
+    fn last_error(&self) -> i32 {
+        // SAFETY: takes nothing.
+        self.functions.peek_at_last_error.map_or(0, |peek| unsafe { peek() })
     }
 
     fn has_direct_storage(&self) -> bool {

@@ -291,6 +291,11 @@ pub trait Gpu: Send + Sync + fmt::Debug {
     /// The 16 bytes that name a GPU for good; `None` if the runtime does not tell.
     fn uuid(&self, device: i32) -> Option<[u8; 16]>;
 
+    /// The calling thread's last `hipError_t`, which stays; zero if there was none or the runtime does not tell.
+    fn last_error(&self) -> i32 {
+        0
+    }
+
     /// Whether both functions of AMD's direct storage interface are there.
     fn has_direct_storage(&self) -> bool;
 

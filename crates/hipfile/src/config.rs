@@ -22,6 +22,12 @@ pub const ACCEPT_ADVISORY: &str = "HIPFILE_ACCEPT_ADVISORY";
 /// One more knowledge file.
 pub const KNOWLEDGE: &str = "HIPFILE_KNOWLEDGE";
 
+/// The version that is reported, for programs that take only some: `0.4.0`. Default [`VERSION`].
+pub const REPORT_VERSION: &str = "HIPFILE_REPORT_VERSION";
+
+/// The version of hipFile whose behaviour this is.
+pub const VERSION: [u32; 3] = [0, 5, 0];
+
 /// The environment's wishes.
 #[derive(Debug)]
 pub struct Config {
@@ -37,6 +43,8 @@ pub struct Config {
     pub accepted: Vec<String>,
     /// The knowledge file that was named.
     pub knowledge: Option<PathBuf>,
+    /// Major, minor and patch.
+    pub reported_version: [u32; 3],
     /// One line for each value that could not be understood.
     pub warnings: Vec<String>,
 }
@@ -85,6 +93,15 @@ impl Config {
                 Level::Warn
             })
         });
+        let reported_version = get(REPORT_VERSION).map_or(VERSION, |value| {
+            value.to_str().and_then(parse_version).unwrap_or_else(|| {
+                let shown = value.to_string_lossy();
+                warnings.push(format!(
+                    "{REPORT_VERSION}: `{shown}` is no version like 0.4.0; it stays 0.5.0"
+                ));
+                VERSION
+            })
+        });
         let accepted = get(ACCEPT_ADVISORY).map(|value| {
             let value = value.to_string_lossy().into_owned();
             value.split([',', ' ']).filter(|id| !id.is_empty()).map(str::to_owned).collect()
@@ -97,6 +114,7 @@ impl Config {
             log,
             accepted: accepted.unwrap_or_default(),
             knowledge: get(KNOWLEDGE).map(PathBuf::from),
+            reported_version,
             warnings,
         }
     }
@@ -137,4 +155,10 @@ fn parse_bool(text: &str) -> Option<bool> {
     let text = text.trim();
     let is = |words: [&str; 4]| words.iter().any(|word| text.eq_ignore_ascii_case(word));
     is(YES).then_some(true).or_else(|| is(NO).then_some(false))
+}
+
+fn parse_version(text: &str) -> Option<[u32; 3]> {
+    let mut numbers = text.trim().split('.').map(|number| number.parse().ok());
+    let version = [numbers.next()??, numbers.next()??, numbers.next()??];
+    numbers.next().is_none().then_some(version)
 }

@@ -23,7 +23,7 @@ thread_local! {
     static LAST_HIP_ERROR: Cell<i32> = const { Cell::new(0) };
 }
 
-/// The `hipError_t` behind the last -5011 that this thread got from a transfer; zero if there was none.
+/// The `hipError_t` behind the -5011 that this thread's last transfer returned; zero if it returned something else.
 pub fn last_hip_error() -> i32 {
     LAST_HIP_ERROR.get()
 }
@@ -149,6 +149,7 @@ impl Runtime {
         file_offset: i64,
         buffer_offset: i64,
     ) -> Result<usize, Error> {
+        LAST_HIP_ERROR.set(0);
         let result =
             self.checked_transfer(direction, handle, address, size, file_offset, buffer_offset);
         if let Err(Error::Hip { error, .. }) = &result {
@@ -183,6 +184,24 @@ impl Runtime {
             &temporary
         };
         Request::checked(direction, &file, buffer, size, file_offset, buffer_offset)?.run(self, gpu)
+    }
+
+    /// What `hipPeekAtLastError` would say in this thread; if HIP has forgotten, the error of the thread's last transfer.
+    pub fn peek_hip_error(&self) -> i32 {
+        match self.gpu().map_or(0, |gpu| gpu.last_error()) {
+            0 => last_hip_error(),
+            error => error,
+        }
+    }
+
+    /// The version that `hipFileGetVersion` reports: major, minor, patch.
+    pub fn reported_version(&self) -> [u32; 3] {
+        self.config.reported_version
+    }
+
+    /// Says why a call failed, for who looks: its caller gets a number only.
+    pub fn failed(&self, call: &str, error: &Error) {
+        self.log.say(Level::Debug, || format!("{call}: {error}"));
     }
 
     /// What `hipFileGetStatsL1`, `L2` and `L3` are made of. Needs no open driver.

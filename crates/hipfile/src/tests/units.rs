@@ -44,6 +44,21 @@ fn spec_10_05_every_usual_yes_and_no_is_understood_and_garbage_is_told_once() {
     assert_eq!(named.accepted, ["a", "b", "c"]);
 }
 
+/// A client takes versions 0.2 to 0.4 only for its memory budget.
+#[test]
+fn the_reported_version_can_be_another() {
+    assert_eq!(config(&[]).reported_version, [0, 5, 0]);
+    assert_eq!(config(&[("HIPFILE_REPORT_VERSION", "0.4.0")]).reported_version, [0, 4, 0]);
+    for wrong in ["0.4", "0.4.0.1", "0.4.x", "-1.0.0", "0.4.99999999999"] {
+        let odd = config(&[("HIPFILE_REPORT_VERSION", wrong)]);
+        assert_eq!(odd.reported_version, [0, 5, 0], "{wrong}");
+        assert_eq!(
+            odd.warnings,
+            [format!("HIPFILE_REPORT_VERSION: `{wrong}` is no version like 0.4.0; it stays 0.5.0")]
+        );
+    }
+}
+
 #[test]
 fn spec_10_02_each_cause_has_its_own_number() {
     let system = |errno| Error::System { call: "open", errno };
