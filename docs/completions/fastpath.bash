@@ -16,6 +16,9 @@ _fastpath() {
             ",$1")
                 cmd="fastpath"
                 ;;
+            fastpath,ais-check)
+                cmd="fastpath__subcmd__ais__subcmd__check"
+                ;;
             fastpath,ask-runtime)
                 cmd="fastpath__subcmd__ask__subcmd__runtime"
                 ;;
@@ -53,8 +56,22 @@ _fastpath() {
 
     case "${cmd}" in
         fastpath)
-            opts="-h -V --help --version check kernels inspect snapshot topology matrix survey explain completions ask-runtime"
+            opts="-h -V --help --version check kernels inspect snapshot topology matrix survey explain ais-check completions ask-runtime"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        fastpath__subcmd__ais__subcmd__check)
+            opts="-q -v -h --quiet --verbose --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi

@@ -34,6 +34,7 @@ complete -c fastpath -n "__fish_fastpath_needs_command" -f -a "topology" -d 'Sho
 complete -c fastpath -n "__fish_fastpath_needs_command" -f -a "matrix" -d 'Show the support matrix of distributions\' default kernels'
 complete -c fastpath -n "__fish_fastpath_needs_command" -f -a "survey" -d 'Rebuild the support matrix from distributions\' own repositories'
 complete -c fastpath -n "__fish_fastpath_needs_command" -f -a "explain" -d 'Explain a finding, reason, advisory or remedy by its id'
+complete -c fastpath -n "__fish_fastpath_needs_command" -f -a "ais-check" -d 'Answer in the form of AMD\'s ais-check; also under the name `ais-check`'
 complete -c fastpath -n "__fish_fastpath_needs_command" -f -a "completions" -d 'Print a completion script for a shell'
 complete -c fastpath -n "__fish_fastpath_needs_command" -f -a "ask-runtime" -d 'Load one HIP runtime and say what it offers; what `check --load-runtime` starts'
 complete -c fastpath -n "__fish_fastpath_using_subcommand check" -l root -d 'Read the host in this directory instead of `/`; links resolve inside it' -r -F
@@ -106,5 +107,8 @@ complete -c fastpath -n "__fish_fastpath_using_subcommand survey" -s q -l quiet 
 complete -c fastpath -n "__fish_fastpath_using_subcommand survey" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c fastpath -n "__fish_fastpath_using_subcommand explain" -l knowledge -d 'Add advisories and remedies from a TOML file; it can never remove a block' -r -F
 complete -c fastpath -n "__fish_fastpath_using_subcommand explain" -s h -l help -d 'Print help'
+complete -c fastpath -n "__fish_fastpath_using_subcommand ais-check" -s q -l quiet -d 'Print nothing but warnings; the exit code tells'
+complete -c fastpath -n "__fish_fastpath_using_subcommand ais-check" -s v -l verbose -d 'Print also the HIP libraries that were found'
+complete -c fastpath -n "__fish_fastpath_using_subcommand ais-check" -s h -l help -d 'Print help'
 complete -c fastpath -n "__fish_fastpath_using_subcommand completions" -s h -l help -d 'Print help'
 complete -c fastpath -n "__fish_fastpath_using_subcommand ask-runtime" -s h -l help -d 'Print help'

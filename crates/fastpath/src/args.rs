@@ -44,6 +44,8 @@ pub enum Command {
     Survey(SurveyArgs),
     /// Explain a finding, reason, advisory or remedy by its id
     Explain(ExplainArgs),
+    /// Answer in the form of AMD's ais-check; also under the name `ais-check`
+    AisCheck(AisCheckArgs),
     /// Print a completion script for a shell
     Completions(CompletionsArgs),
     /// Load one HIP runtime and say what it offers; what `check --load-runtime` starts
@@ -300,6 +302,22 @@ pub struct ExplainArgs {
     /// What is known.
     #[command(flatten)]
     pub knowledge: KnowledgeArgs,
+}
+
+/// `fastpath ais-check`, and the program under the name `ais-check`.
+#[derive(Debug, ClapArgs)]
+#[command(
+    after_help = "Exit codes: 0 if the four answers are True and the overall verdict of `fastpath check` is supported, else 1; 2 for an \
+                  error of usage. What AMD's tool would answer otherwise is told on standard error.\n\nA link to the program with the \
+                  name `ais-check` takes its place:\n  ln -s $(command -v fastpath) /usr/local/bin/ais-check"
+)]
+pub struct AisCheckArgs {
+    /// Print nothing but warnings; the exit code tells
+    #[arg(short, long, conflicts_with = "verbose")]
+    pub quiet: bool,
+    /// Print also the HIP libraries that were found
+    #[arg(short, long)]
+    pub verbose: bool,
 }
 
 /// `fastpath ask-runtime`.

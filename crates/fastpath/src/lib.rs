@@ -12,15 +12,29 @@ mod output;
 mod root;
 
 use std::ffi::OsString;
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser as _;
 
 use crate::args::{Args, Command};
 
+/// Names of AMD's tools, under which the program answers as they do.
+const OTHER_NAMES: [&str; 1] = ["ais-check"];
+
+/// The arguments of a program that was started under the name of another tool, as those of the command that stands in for it.
+fn by_name(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let mut arguments: Vec<OsString> = arguments.collect();
+    let name = arguments.first().and_then(|own| Path::new(own).file_name()?.to_str());
+    if let Some(name) = name.filter(|name| OTHER_NAMES.contains(name)).map(OsString::from) {
+        arguments.splice(0..1, ["fastpath".into(), name]);
+    }
+    arguments
+}
+
 /// Runs the program with `arguments`, the first being its own name, and gives its exit code.
 pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
-    let args = match Args::try_parse_from(arguments) {
+    let args = match Args::try_parse_from(by_name(arguments)) {
         Ok(args) => args,
         Err(error) => {
             // `--help` and `--version` come as errors too, and go to stdout with code 0.
@@ -39,6 +53,7 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
         Command::Survey(args) => commands::survey::run(args),
         Command::Explain(args) => commands::explain::run(args),
         Command::Completions(args) => commands::completions::run(args),
+        Command::AisCheck(args) => commands::ais_check::run(args),
         Command::AskRuntime(args) => commands::ask_runtime::run(args),
     };
     match result {

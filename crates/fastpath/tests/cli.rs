@@ -509,3 +509,39 @@ fn a_runtime_that_crashes_when_it_is_loaded_takes_nobody_with_it() {
     assert_eq!((code, stderr.as_str()), (2, ""));
     assert!(stdout.starts_with("unknown: ") && stdout.contains("SIGSEGV"), "{stdout}");
 }
+
+#[test]
+fn a_container_host_with_many_mounts_is_still_a_container() {
+    let root = root("6.8.0-142-generic", "");
+    let mut table = String::from(
+        "30 1 0:50 / / rw - overlay overlay rw,lowerdir=/var/lib/docker/overlay2/l/A\n",
+    );
+    for at in 0..2000 {
+        table.push_str(&format!("{} 30 0:{at} / /run/pods/{at} rw - tmpfs tmpfs rw\n", 100 + at));
+    }
+    write(root.path(), "proc/self/mountinfo", table.as_bytes());
+    let (_, stdout, _) = output(&mut check(root.path()));
+    assert!(stdout.contains("kernel-container"), "{stdout}");
+}
+
+#[test]
+fn under_the_name_of_ais_check_it_answers_as_that_does() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let link = directory.path().join("ais-check");
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_fastpath"), &link).expect("a link");
+    let run = |arguments: &[&str]| output(Command::new(&link).args(arguments));
+    let (code, stdout, _) = run(&[]);
+    // Nowhere that this runs is there a GPU.
+    assert_eq!(code, 1, "{stdout}");
+    let lines: Vec<&str> = stdout.lines().collect();
+    assert!(stdout.starts_with("\nLinux "), "{stdout}");
+    let end = ["AIS support in:", "\tKernel P2PDMA support   : ", "\tHIP runtime             : "];
+    let from = lines.len() - 5;
+    for (line, start) in lines[from..].iter().zip(end) {
+        assert!(line.starts_with(start), "{stdout}");
+    }
+    assert_eq!(lines[lines.len() - 2], "\tamdgpu                  : False");
+    assert_eq!(run(&["-q"]), (1, String::new(), String::new()));
+    assert_eq!(run(&["-q", "-v"]).0, 2);
+    assert_eq!(run(&["--help"]).0, 0);
+}

@@ -31,6 +31,9 @@ pub struct Environment {
 
 const SMALL: usize = 64 << 10;
 
+/// Mount tables of container hosts have tens of thousands of lines.
+const TABLE: usize = 16 << 20;
+
 impl OsRelease {
     /// Reads `/etc/os-release`, else `/usr/lib/os-release`. Nothing there gives empty fields.
     pub fn read(tree: &dyn Tree) -> Self {
@@ -90,7 +93,7 @@ impl Environment {
     pub fn read(tree: &dyn Tree, running: Option<&Release>) -> Self {
         let there = |path: &str| tree.kind(path).is_ok();
         let says = |path: &str, filter| {
-            let content = tree.read(path, &Want::lines(SMALL, filter)).ok()?;
+            let content = tree.read(path, &Want::lines(TABLE, filter)).ok()?;
             Some(content.bytes.into_iter().filter(|&byte| byte != b'\n').collect::<Vec<u8>>())
         };
         let named = says("/proc/1/cgroup", keep_runtime).is_some_and(|name| !name.is_empty());

@@ -52,10 +52,14 @@ pub struct AisCheck {
     pub system: AisSystem,
     /// Libraries that could be looked into, and whether they have AIS.
     pub libraries: Vec<(String, bool)>,
-    /// The table of volumes.
+    /// The table of volumes, by its rules.
     pub volumes: Vec<AisVolume>,
-    /// The four answers, in the order they are printed in.
+    /// Whether each of them is printed as capable: ours where there is an answer, else its.
+    pub capable: Vec<Option<bool>>,
+    /// The four answers by its rules, in the order they are printed in.
     pub components: [bool; 4],
+    /// The four answers that are printed: ours where there is one, else its.
+    pub answers: [bool; 4],
     /// Virtual functions, with their names.
     pub virtual_gpus: Vec<(String, String)>,
 }
@@ -106,7 +110,23 @@ impl AisCheck {
             volumes.iter().any(|volume| volume.capable == Some(true)),
         ];
         let virtual_gpus = virtual_gpus(facts, verdicts, knowledge);
-        Self { system, libraries, volumes, components, virtual_gpus }
+        let capable: Vec<Option<bool>> = volumes
+            .iter()
+            .map(|row| {
+                let ours = verdicts.volumes?.volumes.iter().find(|one| one.mount == row.mount)?;
+                decided(ours.verdict)
+            })
+            .zip(&volumes)
+            .map(|(ours, row)| ours.or(row.capable))
+            .collect();
+        let ours = [
+            decided(verdicts.kernel.0),
+            verdicts.runtime.and_then(|runtime| decided(runtime.verdict)),
+            verdicts.driver.and_then(|driver| decided(driver.verdict)),
+            (!capable.is_empty()).then(|| capable.contains(&Some(true))),
+        ];
+        let answers = std::array::from_fn(|index| ours[index].unwrap_or(components[index]));
+        Self { system, libraries, volumes, capable, components, answers, virtual_gpus }
     }
 
     /// Standard output, `verbose` with the libraries. With `--quiet` it is not printed.
@@ -128,7 +148,7 @@ impl AisCheck {
             out.push_str(&self.table());
         }
         out.push_str("\nAIS support in:\n");
-        for (name, answer) in COMPONENTS.iter().zip(self.components) {
+        for (name, answer) in COMPONENTS.iter().zip(self.answers) {
             let answer = if answer { "True" } else { "False" };
             let _ = writeln!(out, "\t{name:<24}: {answer}");
         }
@@ -144,14 +164,14 @@ impl AisCheck {
             Some(false) => "no".to_owned(),
             None => "unverified".to_owned(),
         };
-        rows.extend(self.volumes.iter().map(|volume| {
+        rows.extend(self.volumes.iter().zip(&self.capable).map(|(volume, capable)| {
             [
                 clean(&volume.mount),
                 clean(&volume.fstype),
                 clean(&volume.device),
                 clean(volume.backing.as_deref().unwrap_or("?")),
                 word(volume.direct_io),
-                word(volume.capable),
+                word(*capable),
             ]
         }));
         let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
@@ -178,7 +198,7 @@ impl AisCheck {
     /// The exit code. `ais-check` says 0 if its four answers are true; here the overall verdict must be `supported` as well, for
     /// a script that goes on after 0 relies on the fastpath.
     pub fn exit_code(&self, overall: Verdict) -> u8 {
-        let all = self.components.iter().all(|answer| *answer);
+        let all = self.answers.iter().all(|answer| *answer);
         u8::from(!all || overall != Verdict::Supported)
     }
 
@@ -192,7 +212,7 @@ impl AisCheck {
             if theirs != (ours == Verdict::Supported) {
                 let (name, reason) = (COMPONENTS[index], reason.as_str());
                 lines.push(format!(
-                    "{name}: ais-check says {}, fastpath {ours} ({reason})",
+                    "{name}: AMD's tool says {}, fastpath {ours} ({reason})",
                     answer(theirs)
                 ));
             }
@@ -208,13 +228,13 @@ impl AisCheck {
             for one in bad.filter(|_| amdgpu && judged.verdict == Verdict::Supported) {
                 let (gpu, verdict, reason) = (&one.gpu, one.verdict, one.reason.as_str());
                 lines.push(format!(
-                    "amdgpu: ais-check says True, fastpath {verdict} for {gpu} ({reason})"
+                    "amdgpu: AMD's tool says True, fastpath {verdict} for {gpu} ({reason})"
                 ));
             }
         }
         if let Some(build) = other_kernel(facts).filter(|_| p2pdma) {
             lines.push(format!(
-                "Kernel P2PDMA support: ais-check may have taken build {build} of amdgpu-dkms, which is for another kernel"
+                "Kernel P2PDMA support: AMD's tool may have taken build {build} of amdgpu-dkms, which is for another kernel"
             ));
         }
         if let Some(judged) = verdicts.volumes {
@@ -234,7 +254,7 @@ impl AisCheck {
                     let (mount, verdict) = (clean(&row.mount), ours.verdict);
                     let reason = ours.reason.as_str();
                     lines.push(format!(
-                        "volume {mount}: ais-check says {theirs}, fastpath {verdict} ({reason})"
+                        "volume {mount}: AMD's tool says {theirs}, fastpath {verdict} ({reason})"
                     ));
                 }
             }
@@ -244,10 +264,19 @@ impl AisCheck {
         if all && overall != Verdict::Supported {
             let layer = layer.as_str();
             lines.push(format!(
-                "ais-check says True four times, fastpath {overall}: the {layer} layer decides"
+                "AMD's tool says True four times, fastpath {overall}: the {layer} layer decides"
             ));
         }
         lines
+    }
+}
+
+/// Whether a verdict is a yes or a no.
+const fn decided(verdict: Verdict) -> Option<bool> {
+    match verdict {
+        Verdict::Supported => Some(true),
+        Verdict::Unsupported | Verdict::Blocked => Some(false),
+        Verdict::Unknown => None,
     }
 }
 

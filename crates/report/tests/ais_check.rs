@@ -52,7 +52,9 @@ fn the_output_is_that_of_ais_check() {
             volume("/x", "btrfs", "/dev/mapper/x", None, None, Some(false)),
             volume("/y", "xfs", "/dev/nvme1n1", Some("nvme"), None, None),
         ],
-        components: [true, true, false, true],
+        capable: vec![Some(false), Some(true), Some(false), None],
+        components: [true; 4],
+        answers: [true, true, false, true],
         virtual_gpus: Vec::new(),
     };
     let volumes = "
@@ -94,7 +96,9 @@ fn the_exit_code_needs_four_answers_and_the_verdict() {
         system: system(),
         libraries: Vec::new(),
         volumes: Vec::new(),
+        capable: Vec::new(),
         components: [true; 4],
+        answers: [true; 4],
         virtual_gpus: Vec::new(),
     };
     assert_eq!(answer.exit_code(Verdict::Supported), 0);
@@ -102,8 +106,8 @@ fn the_exit_code_needs_four_answers_and_the_verdict() {
         assert_eq!(answer.exit_code(verdict), 1);
     }
     for index in 0..4 {
-        answer.components = [true; 4];
-        answer.components[index] = false;
+        answer.answers = [true; 4];
+        answer.answers[index] = false;
         assert_eq!(answer.exit_code(Verdict::Supported), 1);
     }
 }
@@ -141,29 +145,28 @@ fn its_answers_are_made_by_its_own_rules() {
     assert_eq!(
         lines,
         [
-            "Kernel P2PDMA support: ais-check may have taken build 2400000 of amdgpu-dkms, which is for another kernel"
+            "Kernel P2PDMA support: AMD's tool may have taken build 2400000 of amdgpu-dkms, which is for another kernel"
         ]
     );
     // Any GPU will do.
     let (components, lines) = answer("driver-mixed", good);
     assert_eq!(components, [true, false, true, false]);
-    let expected =
-        "amdgpu: ais-check says True, fastpath unsupported for 0000:03:00.0 (gpu-virtual-function)";
+    let expected = "amdgpu: AMD's tool says True, fastpath unsupported for 0000:03:00.0 (gpu-virtual-function)";
     assert_eq!(lines, [expected]);
     // So will any library.
     let (components, lines) = answer("runtime-two-versions", good);
     assert_eq!(components, [true, true, true, false]);
     assert_eq!(
         lines,
-        ["HIP runtime: ais-check says True, fastpath unsupported (runtime-without-ais)"]
+        ["HIP runtime: AMD's tool says True, fastpath unsupported (runtime-without-ais)"]
     );
     // It does not know that a kernel is blocked.
     let (_, lines) = answer("runtime-ready", (Verdict::Blocked, Reason::Advisory));
-    assert_eq!(lines, ["Kernel P2PDMA support: ais-check says True, fastpath blocked (advisory)"]);
+    assert_eq!(lines, ["Kernel P2PDMA support: AMD's tool says True, fastpath blocked (advisory)"]);
     // An old build: the configuration decides, and the driver's symbol says nothing of the GPU.
     let (components, lines) = answer("driver-dkms-not-registered", good);
     assert_eq!(components, [true, false, true, false]);
-    assert_eq!(lines, ["amdgpu: ais-check says True, fastpath unsupported (gpu-without-ais)"]);
+    assert_eq!(lines, ["amdgpu: AMD's tool says True, fastpath unsupported (gpu-without-ais)"]);
 }
 
 #[test]
@@ -173,6 +176,6 @@ fn a_volume_that_only_has_the_name_of_a_drive_is_told() {
     assert!(components[3], "{lines:?}");
     let told = lines
         .iter()
-        .any(|line| line.ends_with("ais-check says yes, fastpath unsupported (nvme-multipath)"));
+        .any(|line| line.ends_with("AMD's tool says yes, fastpath unsupported (nvme-multipath)"));
     assert!(told, "{lines:?}");
 }

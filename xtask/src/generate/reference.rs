@@ -14,6 +14,8 @@ pub(super) enum Kind {
     JudgesSeveral,
     /// It judges only with `--target`.
     JudgesTarget,
+    /// It keeps the codes of the tool it stands in for.
+    StandsIn,
     /// It compares only with `--diff`.
     Surveys,
     /// It does something.
@@ -25,6 +27,7 @@ impl Kind {
     pub(super) fn of(command: &str) -> Option<Self> {
         Some(match command {
             "check" => Self::Judges,
+            "ais-check" => Self::StandsIn,
             "inspect" => Self::JudgesSeveral,
             "matrix" => Self::JudgesTarget,
             "survey" => Self::Surveys,
@@ -56,6 +59,14 @@ impl Kind {
             Self::Surveys => {
                 (DOES, "2 also if any row failed. With `--diff`: 1 if a value flipped, else 0.")
             }
+            Self::StandsIn => (
+                &[
+                    ("0", "All four answers are True, and the overall verdict is supported."),
+                    ("1", "They are not."),
+                    ("2", "There was an error, also one of usage."),
+                ],
+                "",
+            ),
             Self::Does => (DOES, ""),
         }
     }

@@ -1,5 +1,6 @@
 //! One module for each command: arguments in, exit code out.
 
+pub(crate) mod ais_check;
 pub(crate) mod ask_runtime;
 pub(crate) mod check;
 pub(crate) mod completions;

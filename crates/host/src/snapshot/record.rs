@@ -240,9 +240,6 @@ impl Memory {
                 self.next - 1
             }
         };
-        if self.total.saturating_add(original) > MAX_BYTES {
-            return self.too_many_bytes(path, original);
-        }
         let bytes = match want.redact {
             Some(redact) if way == Way::Redacted => {
                 let bytes = redact(&content.bytes);
