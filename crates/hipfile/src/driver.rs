@@ -14,16 +14,6 @@ pub(crate) trait Numbered {
     fn is_same(&self, other: &Self) -> bool;
 }
 
-impl Numbered for crate::file::File {
-    fn number(&self) -> i32 {
-        self.number()
-    }
-
-    fn is_same(&self, other: &Self) -> bool {
-        self.is_same(other)
-    }
-}
-
 /// The count of opens and the registrations that live while it is above zero. Explicit opens are counted; a registration opens the
 /// driver once if it is not open. The two are not told apart, as programs expect: after a registration, an open and a close the
 /// driver is still open.

@@ -8,6 +8,7 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, StatxFlags};
 use rustix::io::Errno;
 
 use crate::choose::{REASONS, Reason};
+use crate::driver::Numbered;
 use crate::error::Error;
 use crate::filesystem::FileSystems;
 
@@ -108,16 +109,6 @@ impl File {
         })
     }
 
-    /// The client's number for it when it was registered.
-    pub(crate) fn number(&self) -> RawFd {
-        self.number
-    }
-
-    /// Whether both are one file, by device and inode.
-    pub(crate) fn is_same(&self, other: &Self) -> bool {
-        self.identity == other.identity
-    }
-
     /// The descriptor through the page cache; without `/proc` the only one there is.
     pub(crate) fn buffered(&self) -> BorrowedFd<'_> {
         match &self.other {
@@ -212,6 +203,18 @@ impl File {
         let counted = Reason::ALL.iter().zip(&self.reasons);
         let counted = counted.map(|(reason, count)| (*reason, count.load(Ordering::Relaxed)));
         counted.filter(|(_, count)| *count > 0).collect()
+    }
+}
+
+impl Numbered for File {
+    /// The client's number for it when it was registered.
+    fn number(&self) -> RawFd {
+        self.number
+    }
+
+    /// By device and inode.
+    fn is_same(&self, other: &Self) -> bool {
+        self.identity == other.identity
     }
 }
 

@@ -1,16 +1,9 @@
-//! The locks and counters of registries, exchanged for modelled ones in the model tests. A lock whose holder panicked is taken all
-//! the same: what it protects is changed in one step each.
+//! The locks and counters of registrations; the model tests exchange them for modelled ones. A lock whose holder panicked is taken
+//! all the same: what it protects is changed in one step each.
 
-#[cfg(loom)]
-pub(crate) use loom::sync::atomic::{AtomicI64, AtomicU64, Ordering};
-#[cfg(loom)]
-pub(crate) use loom::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
-#[cfg(not(loom))]
 pub(crate) use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
-#[cfg(not(loom))]
-pub(crate) use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
-
-use std::sync::PoisonError;
+pub(crate) use std::sync::{Arc, Mutex, RwLock};
+use std::sync::{MutexGuard, PoisonError, RwLockReadGuard, RwLockWriteGuard};
 
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)

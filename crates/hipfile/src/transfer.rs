@@ -9,6 +9,7 @@ use rustix::io::Errno;
 use crate::bounce::Part;
 use crate::buffer::Buffer;
 use crate::choose::{Candidate, Reason, Way};
+use crate::driver::Numbered as _;
 use crate::error::Error;
 use crate::fallback;
 use crate::fastpath::{self, Outcome};

@@ -1,0 +1,180 @@
+//! Registrations under every interleaving of a few threads: the modules as they are, on modelled locks and counters.
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::cast_possible_truncation,
+    dead_code
+)]
+
+#[path = "../src/driver.rs"]
+mod driver;
+#[path = "../src/registry.rs"]
+mod registry;
+
+mod sync {
+    pub(crate) use loom::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+    pub(crate) use loom::sync::{Arc, Mutex, RwLock};
+    use loom::sync::{MutexGuard, RwLockReadGuard, RwLockWriteGuard};
+
+    pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+        mutex.lock().unwrap()
+    }
+
+    pub(crate) fn read<T>(lock: &RwLock<T>) -> RwLockReadGuard<'_, T> {
+        lock.read().unwrap()
+    }
+
+    pub(crate) fn write<T>(lock: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
+        lock.write().unwrap()
+    }
+}
+
+mod error {
+    /// Those that registrations make.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(crate) enum Error {
+        NotOpen,
+        FileRegistered(i32),
+        BufferRegistered(usize),
+        BufferNotRegistered(usize),
+        BufferInUse(usize),
+    }
+}
+
+use error::Error;
+use loom::sync::Arc;
+use loom::thread;
+
+/// A file with its number, and which one it is.
+#[derive(Debug)]
+struct File(i32, u32);
+
+impl driver::Numbered for File {
+    fn number(&self) -> i32 {
+        self.0
+    }
+
+    fn is_same(&self, other: &Self) -> bool {
+        self.1 == other.1
+    }
+}
+
+type Driver = driver::Driver<File, ()>;
+
+/// Every interleaving of two threads; `check` sees what they leave.
+fn explore<A: 'static, B: 'static>(
+    prepare: fn(&Driver),
+    first: fn(&Driver) -> A,
+    second: fn(&Driver) -> B,
+    check: fn(&Driver, A, B),
+) {
+    loom::model(move || {
+        let driver = Arc::new(Driver::new());
+        prepare(&driver);
+        let other = Arc::clone(&driver);
+        let thread = thread::spawn(move || first(&other));
+        let second = second(&driver);
+        let first = thread.join().unwrap();
+        check(&driver, first, second);
+    });
+}
+
+#[test]
+fn registering_from_zero_opens_once() {
+    explore(
+        |_| {},
+        |driver| driver.add_file(File(3, 1)),
+        |driver| driver.add_file(File(4, 2)),
+        |driver, first, second| {
+            assert_eq!((driver.count(), driver.registered()), (1, (2, 0)));
+            assert_ne!(first.unwrap(), second.unwrap());
+        },
+    );
+}
+
+#[test]
+fn a_number_is_registered_once() {
+    explore(
+        |_| {},
+        |driver| driver.add_file(File(3, 1)),
+        |driver| driver.add_file(File(3, 1)),
+        |driver, first, second| {
+            assert!(first.is_ok() != second.is_ok());
+            assert_eq!(first.and(second), Err(Error::FileRegistered(3)));
+            assert_eq!(driver.registered(), (1, 0));
+        },
+    );
+}
+
+#[test]
+fn nothing_stays_registered_in_a_closed_driver() {
+    explore(
+        Driver::open,
+        |driver| {
+            driver.add_file(File(3, 1)).unwrap();
+            driver.add_buffer(4096, ()).unwrap();
+        },
+        |driver| driver.close().unwrap().is_some(),
+        |driver, (), was_last| {
+            assert!(was_last);
+            match driver.count() {
+                0 => assert_eq!(driver.registered(), (0, 0)),
+                count => {
+                    assert_eq!(count, 1);
+                    assert!([(1, 1), (0, 1)].contains(&driver.registered()));
+                }
+            }
+        },
+    );
+}
+
+#[test]
+fn opens_and_closes_are_counted_and_only_one_close_is_the_last() {
+    explore(
+        Driver::open,
+        |driver| driver.close().unwrap().is_some(),
+        |driver| {
+            driver.open();
+            driver.close().unwrap().is_some()
+        },
+        |driver, first, second| {
+            assert_eq!(driver.count(), 0);
+            assert!(first || second);
+            assert!(matches!(driver.close(), Err(Error::NotOpen)));
+        },
+    );
+}
+
+#[test]
+fn a_buffer_is_used_or_taken_out_but_not_both() {
+    explore(
+        |driver| driver.add_buffer(4096, ()).unwrap(),
+        |driver| driver.buffer(4096),
+        |driver| driver.remove_buffer(4096),
+        |driver, used, removed| match (used, removed) {
+            (Some(_), Err(Error::BufferInUse(4096))) => {
+                assert_eq!(driver.registered(), (0, 1));
+            }
+            // Found, and given back, before or after.
+            (None, Ok(())) => assert_eq!(driver.registered(), (0, 0)),
+            other => panic!("{other:?}"),
+        },
+    );
+}
+
+#[test]
+fn a_reused_number_never_leads_to_the_old_file() {
+    explore(
+        |driver| {
+            driver.add_file(File(3, 1)).unwrap();
+        },
+        |driver| driver.add_file(File(3, 2)),
+        |driver| driver.add_file(File(3, 3)),
+        |driver, first, second| {
+            for (handle, file) in [(first.unwrap(), 2), (second.unwrap(), 3)] {
+                assert_eq!(driver.file(handle).unwrap().1, file);
+            }
+            assert_eq!(driver.registered(), (3, 0));
+        },
+    );
+}
