@@ -103,6 +103,7 @@ functions! {
         free = c"hipFree": fn(*mut c_void);
         wait_value = c"hipStreamWaitValue64": fn(*mut c_void, *mut c_void, u64, c_uint, u64);
         device_uuid = c"hipDeviceGetUuid": fn(*mut [u8; 16], c_int);
+        pci_bus_id = c"hipDeviceGetPCIBusId": fn(*mut c_char, c_int, c_int);
         peek_at_last_error = c"hipPeekAtLastError": fn();
     }
 }
@@ -410,6 +411,17 @@ impl Gpu for Hip {
     fn last_error(&self) -> i32 {
         // SAFETY: takes nothing.
         self.functions.peek_at_last_error.map_or(0, |peek| unsafe { peek() })
+    }
+
+    fn pci_address(&self, device: i32) -> Option<String> {
+        const LENGTH: c_int = 64;
+        let mut text: [c_char; LENGTH as usize] = [0; LENGTH as usize];
+        // SAFETY: valid for a write of that many characters, of which HIP leaves the last zero.
+        checked(unsafe { (self.functions.pci_bus_id?)(text.as_mut_ptr(), LENGTH - 1, device) })
+            .ok()?;
+        // SAFETY: the last character is zero still.
+        let text = unsafe { CStr::from_ptr(text.as_ptr()) }.to_str().ok()?;
+        Some(text.to_ascii_lowercase())
     }
 
     fn has_direct_storage(&self) -> bool {

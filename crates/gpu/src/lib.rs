@@ -296,6 +296,9 @@ pub trait Gpu: Send + Sync + fmt::Debug {
         0
     }
 
+    /// A GPU's PCI address as `sysfs` writes it, `0000:03:00.0`; `None` if the runtime does not tell.
+    fn pci_address(&self, device: i32) -> Option<String>;
+
     /// Whether both functions of AMD's direct storage interface are there.
     fn has_direct_storage(&self) -> bool;
 

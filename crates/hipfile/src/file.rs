@@ -42,8 +42,15 @@ pub(crate) struct File {
     refused: Option<Reason>,
     /// Whether the driver wants pages, whatever the file says.
     wants_pages: AtomicBool,
-    refusals: [AtomicU8; GPUS],
+    refusals: [Refusals; GPUS],
     reasons: [AtomicU64; REASONS],
+}
+
+/// How often in a row a GPU was refused to a file, and for which reason last.
+#[derive(Debug, Default)]
+struct Refusals {
+    count: AtomicU8,
+    reason: AtomicU8,
 }
 
 /// The flags that the same file is opened with again; others act at opening only, or would forbid it.
@@ -151,43 +158,43 @@ impl File {
         if self.refused.is_some() {
             return self.refused;
         }
-        let count = self.refusals(device)?.load(Ordering::Relaxed);
-        (count >= PATIENCE).then_some(Reason::Unreachable)
+        let refusals = self.refusals(device)?;
+        if refusals.count.load(Ordering::Relaxed) < PATIENCE {
+            return None;
+        }
+        Reason::ALL.get(usize::from(refusals.reason.load(Ordering::Relaxed))).copied()
     }
 
-    fn refusals(&self, device: i32) -> Option<&AtomicU8> {
+    fn refusals(&self, device: i32) -> Option<&Refusals> {
         usize::try_from(device).ok().and_then(|index| self.refusals.get(index))
     }
 
     /// The fastpath worked.
     pub(crate) fn remember_success(&self, device: i32) {
-        if let Some(count) = self.refusals(device)
-            && count.load(Ordering::Relaxed) != 0
+        if let Some(refusals) = self.refusals(device)
+            && refusals.count.load(Ordering::Relaxed) != 0
         {
-            count.store(0, Ordering::Relaxed);
+            refusals.count.store(0, Ordering::Relaxed);
         }
     }
 
-    /// The driver refused a request. What it says about this file and GPU, or about alignment, holds for the next request too.
-    pub(crate) fn remember_refusal(
-        &self,
-        device: i32,
-        errno: Errno,
-        offset: u64,
-        size: u64,
-        address: u64,
-    ) {
-        let is_whole = (offset | size | address).is_multiple_of(u64::from(PAGE));
-        match errno {
-            Errno::INVAL if !is_whole => self.wants_pages.store(true, Ordering::Relaxed),
-            Errno::NODEV | Errno::OPNOTSUPP => {
-                if let Some(count) = self.refusals(device) {
-                    // Several threads may count one too few: it is patience, not a limit.
-                    let seen = count.load(Ordering::Relaxed);
-                    count.store(seen.saturating_add(1), Ordering::Relaxed);
-                }
-            }
-            _ => {}
+    /// The driver refused a request. What it says about this file and GPU holds for the next request too.
+    pub(crate) fn remember_refusal(&self, device: i32, reason: Reason) {
+        let lasts = [Reason::Unreachable, Reason::VirtualFunction, Reason::NotSupported];
+        if let Some(refusals) = self.refusals(device)
+            && lasts.contains(&reason)
+        {
+            refusals.reason.store(reason as u8, Ordering::Relaxed);
+            // Several threads may count one too few: it is patience, not a limit.
+            let seen = refusals.count.load(Ordering::Relaxed);
+            refusals.count.store(seen.saturating_add(1), Ordering::Relaxed);
+        }
+    }
+
+    /// The driver found a request invalid. If it was not made of whole pages, that is what this driver wants.
+    pub(crate) fn remember_invalid(&self, offset: u64, size: u64, address: u64) {
+        if !(offset | size | address).is_multiple_of(u64::from(PAGE)) {
+            self.wants_pages.store(true, Ordering::Relaxed);
         }
     }
 

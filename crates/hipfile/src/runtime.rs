@@ -217,6 +217,16 @@ impl Runtime {
         }
     }
 
+    /// Why the driver finds no way between a drive and a GPU. That the GPU is a virtual function shows only on the machine that has
+    /// the physical one; in a guest it is one of the things that cannot be told apart.
+    #[cold]
+    pub(crate) fn unreachable(&self, gpu: &dyn Gpu, device: i32) -> Reason {
+        let physical = gpu
+            .pci_address(device)
+            .and_then(|pci| self.tree.link(&format!("/sys/bus/pci/devices/{pci}/physfn")).ok());
+        if physical.is_some() { Reason::VirtualFunction } else { Reason::Unreachable }
+    }
+
     /// The driver does not know direct storage: that does not change while it is loaded.
     pub(crate) fn driver_is_without(&self) {
         self.no_driver.store(true, Ordering::Relaxed);

@@ -162,8 +162,14 @@ impl<'a> Request<'a> {
                 record(Moved { bytes: known, error: Some(error) })
             }
             Outcome::Refused { reason, errno, known } => {
-                let (offset, size) = (self.file_offset, self.size as u64);
-                self.file.remember_refusal(device, errno, offset, size, self.address());
+                let reason = match reason {
+                    Reason::Unreachable => runtime.unreachable(gpu.as_ref(), device),
+                    reason => reason,
+                };
+                self.file.remember_refusal(device, reason);
+                if errno == Errno::INVAL {
+                    self.file.remember_invalid(self.file_offset, self.size as u64, self.address());
+                }
                 if errno == Errno::NOTTY {
                     runtime.driver_is_without();
                 }

@@ -1,10 +1,5 @@
 //! Registrations under every interleaving of a few threads: the modules as they are, on modelled locks and counters.
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    clippy::cast_possible_truncation,
-    dead_code
-)]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, dead_code)]
 
 #[path = "../src/driver.rs"]
 mod driver;

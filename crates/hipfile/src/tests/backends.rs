@@ -312,6 +312,23 @@ fn an_unreachable_gpu_is_not_asked_for_ever() {
 }
 
 #[test]
+fn a_virtual_function_is_named() {
+    let fixture = Fixture::new();
+    let device = fixture.root.path().join("sys/bus/pci/devices/0000:03:02.0");
+    std::fs::create_dir_all(&device).unwrap();
+    std::os::unix::fs::symlink("../0000:03:00.0", device.join("physfn")).unwrap();
+    let (_file, handle) = fixture.file("a", 0, &pattern(MIB, 1));
+    let buffer = fixture.buffer(MIB);
+    *fixture.mock.script.lock().unwrap() =
+        Some(Box::new(|_| Some(Transfer { error: 999, status: -19, copied: 0, errno: 0 })));
+    for _ in 0..10 {
+        assert_eq!(fixture.read(handle, buffer, MIB, 0, 0), Ok(MIB));
+    }
+    assert_eq!(fixture.transfers(), 4);
+    assert_eq!(fixture.runtime.reasons(handle), Some(vec![(Reason::VirtualFunction, 10)]));
+}
+
+#[test]
 fn appending_never_takes_the_fastpath() {
     let fixture = Fixture::new();
     let (_file, handle) = fixture.file("a", libc::O_APPEND, &[1; 4096]);

@@ -391,6 +391,10 @@ impl Gpu for Mock {
         self.send(stream, Task::Wait(signal.as_ptr().expose_provenance(), value))
     }
 
+    fn pci_address(&self, device: i32) -> Option<String> {
+        Some(format!("0000:0{}:02.0", device + 3))
+    }
+
     fn uuid(&self, device: i32) -> Option<[u8; 16]> {
         Some([device as u8 + 1; 16])
     }
