@@ -288,7 +288,7 @@ _fastpath() {
             return 0
             ;;
         fastpath__subcmd__survey)
-            opts="-q -h --flavour --all-kernels --diff --data --keyring --mirror --allow-stale --verify --offline --ca-file --knowledge --format --quiet --help"
+            opts="-q -h --list --flavour --all-kernels --diff --data --keyring --mirror --allow-stale --verify --offline --ca-file --knowledge --format --quiet --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

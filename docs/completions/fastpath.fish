@@ -91,14 +91,15 @@ complete -c fastpath -n "__fish_fastpath_using_subcommand matrix" -l published -
 complete -c fastpath -n "__fish_fastpath_using_subcommand matrix" -s q -l quiet -d 'Print nothing; with `--target` the exit code tells'
 complete -c fastpath -n "__fish_fastpath_using_subcommand matrix" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c fastpath -n "__fish_fastpath_using_subcommand survey" -l flavour -d 'Only targets of these flavours: default, hwe, backports, cloud, rt, lowlatency, uek, rhck' -r
-complete -c fastpath -n "__fish_fastpath_using_subcommand survey" -l diff -d 'Show what changed between two runs, the last two if none is named; `published` stands for the published rows' -r
+complete -c fastpath -n "__fish_fastpath_using_subcommand survey" -l diff -d 'Show what changed between two runs, the last two if none is named, or from one to the newest row of each target; `published` stands for the published rows, `newest` for the newest ones' -r
 complete -c fastpath -n "__fish_fastpath_using_subcommand survey" -l data -d 'The data set to add to [default: `$XDG_DATA_HOME/fastpath/survey.jsonl`]' -r -F
-complete -c fastpath -n "__fish_fastpath_using_subcommand survey" -l keyring -d 'A keyring file or folder besides the system\'s' -r -F
-complete -c fastpath -n "__fish_fastpath_using_subcommand survey" -l mirror -d 'Read a target from this repository' -r
+complete -c fastpath -n "__fish_fastpath_using_subcommand survey" -l keyring -d 'A keyring file or folder besides the system\'s; may be given several times' -r -F
+complete -c fastpath -n "__fish_fastpath_using_subcommand survey" -l mirror -d 'Read a target from this repository; may be given several times, also for one target' -r
 complete -c fastpath -n "__fish_fastpath_using_subcommand survey" -l ca-file -d 'Certificates to trust instead of the system\'s' -r -F
 complete -c fastpath -n "__fish_fastpath_using_subcommand survey" -l knowledge -d 'Add advisories and remedies from a TOML file; it can never remove a block' -r -F
 complete -c fastpath -n "__fish_fastpath_using_subcommand survey" -l format -d 'How to print the rows; JSON is one object per line' -r -f -a "text\t'For people'
 json\t'For programs'"
+complete -c fastpath -n "__fish_fastpath_using_subcommand survey" -l list -d 'List the targets of the catalogue, and read nothing'
 complete -c fastpath -n "__fish_fastpath_using_subcommand survey" -l all-kernels -d 'Read every kernel in the repositories, not only the default one'
 complete -c fastpath -n "__fish_fastpath_using_subcommand survey" -l allow-stale -d 'Accept indexes and keys past their end; their rows are marked `stale`'
 complete -c fastpath -n "__fish_fastpath_using_subcommand survey" -l verify -d 'Read packages whole and check their digests'

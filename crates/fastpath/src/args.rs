@@ -12,7 +12,8 @@ use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
     about = "Tells whether AMD GPU direct storage can work on a Linux host, why not, and what to do",
     long_about = "Tells whether hipFile's fastpath, PCIe peer-to-peer DMA between NVMe drives and AMD GPUs, can work \
                   on a Linux host, why not, and what to do about it.\n\nIt reads files only: it changes nothing, starts \
-                  no program and opens no network connection, and needs no privilege.",
+                  no program and opens no network connection, and needs no privilege. Only `survey` and `inspect` of a URL \
+                  use the network.",
     after_help = "Exit codes of check, inspect and matrix --target: 0 supported, 1 unsupported or blocked, 2 unknown or \
                   an error. Of the other commands: 0 done, 2 error.",
     disable_help_subcommand = true,
@@ -249,22 +250,26 @@ pub struct SurveyArgs {
     /// Targets by published name or catalogue id; all of the catalogue if none is given
     #[arg(value_name = "TARGET")]
     pub targets: Vec<String>,
+    /// List the targets of the catalogue, and read nothing
+    #[arg(long, conflicts_with_all = ["targets", "diff", "all_kernels"])]
+    pub list: bool,
     /// Only targets of these flavours: default, hwe, backports, cloud, rt, lowlatency, uek, rhck
     #[arg(long, value_name = "FLAVOUR", value_delimiter = ',')]
     pub flavour: Vec<String>,
     /// Read every kernel in the repositories, not only the default one
     #[arg(long)]
     pub all_kernels: bool,
-    /// Show what changed between two runs, the last two if none is named; `published` stands for the published rows
-    #[arg(long, value_name = "RUN", num_args = 0..=2, conflicts_with_all = ["targets", "all_kernels", "flavour"])]
+    /// Show what changed between two runs, the last two if none is named, or from one to the newest row of each target; `published` stands for
+    /// the published rows, `newest` for the newest ones
+    #[arg(long, value_name = "RUN", num_args = 0..=2, conflicts_with_all = ["targets", "all_kernels", "flavour", "keyring", "mirror", "allow_stale", "verify", "offline", "ca_file"])]
     pub diff: Option<Vec<String>>,
     /// The data set to add to [default: `$XDG_DATA_HOME/fastpath/survey.jsonl`]
     #[arg(long, value_name = "FILE")]
     pub data: Option<PathBuf>,
-    /// A keyring file or folder besides the system's
+    /// A keyring file or folder besides the system's; may be given several times
     #[arg(long, value_name = "PATH")]
     pub keyring: Vec<PathBuf>,
-    /// Read a target from this repository
+    /// Read a target from this repository; may be given several times, also for one target
     #[arg(long, value_name = "ID=URL")]
     pub mirror: Vec<String>,
     /// Accept indexes and keys past their end; their rows are marked `stale`

@@ -9,6 +9,7 @@ use fastpath_host::{DirTree, Tree};
 use fastpath_knowledge::Knowledge;
 
 use crate::args::{KnowledgeArgs, RootArgs};
+use crate::output;
 
 /// Where an administrator puts knowledge for every user.
 const KNOWLEDGE_DIRECTORY: &str = "/etc/fastpath/knowledge.d";
@@ -66,9 +67,19 @@ pub(crate) fn open(args: &RootArgs) -> anyhow::Result<Root> {
 pub(crate) fn knowledge(args: &KnowledgeArgs) -> anyhow::Result<Knowledge> {
     let mut knowledge = Knowledge::embedded()?;
     let variable = std::env::var_os(KNOWLEDGE_VARIABLE).filter(|value| !value.is_empty());
+    if let Some(path) = fastpath_survey::refresh_path().filter(|path| path.is_file()) {
+        let refreshed = read_knowledge(&path)
+            .and_then(|text| Ok(knowledge.extend(&path.display().to_string(), &text)?));
+        // It only brings advice up to date, and the next survey writes it anew.
+        if let Err(error) = refreshed {
+            let why = crate::error::line(&error);
+            output::note(&format!(
+                "warning: {why}; it is not used, and `fastpath survey` writes it anew"
+            ));
+        }
+    }
     let files = installed_knowledge()
         .into_iter()
-        .chain(fastpath_survey::refresh_path().filter(|path| path.is_file()))
         .chain(variable.map(PathBuf::from))
         .chain(args.knowledge.clone());
     for file in files {

@@ -513,12 +513,10 @@ fn a_runtime_that_crashes_when_it_is_loaded_takes_nobody_with_it() {
 #[test]
 fn a_container_host_with_many_mounts_is_still_a_container() {
     let root = root("6.8.0-142-generic", "");
-    let mut table = String::from(
-        "30 1 0:50 / / rw - overlay overlay rw,lowerdir=/var/lib/docker/overlay2/l/A\n",
-    );
-    for at in 0..2000 {
-        table.push_str(&format!("{} 30 0:{at} / /run/pods/{at} rw - tmpfs tmpfs rw\n", 100 + at));
-    }
+    let root_mount = "30 1 0:50 / / rw - overlay overlay rw,lowerdir=/var/lib/docker/overlay2/l/A";
+    let pod = |at| format!("{} 30 0:{at} / /run/pods/{at} rw - tmpfs tmpfs rw", 100 + at);
+    let lines = std::iter::once(root_mount.to_owned()).chain((0..2000).map(pod));
+    let table = lines.collect::<Vec<_>>().join("\n");
     write(root.path(), "proc/self/mountinfo", table.as_bytes());
     let (_, stdout, _) = output(&mut check(root.path()));
     assert!(stdout.contains("kernel-container"), "{stdout}");
@@ -544,4 +542,30 @@ fn under_the_name_of_ais_check_it_answers_as_that_does() {
     assert_eq!(run(&["-q"]), (1, String::new(), String::new()));
     assert_eq!(run(&["-q", "-v"]).0, 2);
     assert_eq!(run(&["--help"]).0, 0);
+}
+
+#[test]
+fn a_damaged_file_of_the_survey_stops_no_check() {
+    let host = root("6.9.3-lab", &format!("CONFIG_PCI_P2PDMA=y\n{WHOLE}"));
+    let data = tempfile::tempdir().expect("a directory");
+    write(data.path(), "fastpath/remedies.toml", b"gar[bage");
+    let (code, stdout, stderr) = output(check(host.path()).env("XDG_DATA_HOME", data.path()));
+    assert_eq!(code, 0, "{stdout}{stderr}");
+    assert!(
+        stderr.starts_with("warning: ") && stderr.contains("remedies.toml: line 1"),
+        "{stderr}"
+    );
+    assert_eq!(stderr.lines().count(), 1, "{stderr}");
+}
+
+#[test]
+fn the_targets_are_listed() {
+    let (code, stdout, _) = output(fastpath().args(["survey", "--list"]));
+    assert_eq!(code, 0);
+    for name in ["debian-13-backports", "rhel-9.8", "ubuntu-2204-hwe", "arch"] {
+        assert!(stdout.contains(name), "{stdout}");
+    }
+    let (code, _, stderr) = output(fastpath().args(["survey", "nosuch"]));
+    assert_eq!(code, 2);
+    assert!(stderr.contains("survey --list"), "{stderr}");
 }

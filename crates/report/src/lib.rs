@@ -24,6 +24,7 @@ pub use inspect::{Inspected, inspect_failed_json, inspect_json, inspect_text};
 pub use kernels::{kernels_json, kernels_text};
 pub use matrix::{
     matrix_csv, matrix_json, matrix_markdown, matrix_rst, matrix_text, row_text, survey_text,
+    targets_text,
 };
 pub use text::{check_json, check_text};
 pub use topology::{topology_svg, topology_text};

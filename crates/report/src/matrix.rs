@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use fastpath_knowledge::{Effect, Knowledge};
+use fastpath_knowledge::{Effect, Knowledge, Target};
 use fastpath_verdict::{MatrixRow, Provenance, Surveyed, Verdict, judge_release};
 
 use crate::json::{self, MatrixReport, MatrixRowReport};
@@ -24,19 +24,29 @@ pub(crate) const fn yes_no(p2pdma: Option<bool>) -> &'static str {
 
 /// Every row as a table for people.
 pub fn matrix_text(rows: &[MatrixRow<'_>]) -> String {
-    let head =
+    // Beside published rows, those of a survey say how far they can be trusted.
+    let surveyed = rows.iter().any(|row| row.provenance.reading.is_some());
+    let mut head =
         ["TARGET", "OS", "KERNEL", "P2PDMA", "VERDICT", "ADVISORIES"].map(str::to_owned).to_vec();
+    if surveyed {
+        head.insert(5, "TRUST".to_owned());
+    }
     let cells = rows.iter().map(|row| {
         let advisories: Vec<_> =
             row.advisories.iter().map(|(advisory, _)| advisory.id.as_str()).collect();
-        vec![
+        let mut cells = vec![
             row.target.clone(),
             row.os.clone(),
             row.kernel.to_string(),
             yes_no(row.p2pdma).to_owned(),
             row.verdict.as_str().to_owned(),
             advisories.join(", "),
-        ]
+        ];
+        if surveyed {
+            let reading = row.provenance.reading.as_ref();
+            cells.insert(5, reading.map_or("published", |reading| &reading.trust).to_owned());
+        }
+        cells
     });
     let cells: Vec<Vec<String>> = std::iter::once(head).chain(cells).collect();
     let mut out = table(&cells, 0, |row, column, cell| match (row, column) {
@@ -48,6 +58,22 @@ pub fn matrix_text(rows: &[MatrixRow<'_>]) -> String {
         let _ = writeln!(out, "{}", styled(DIM, &format!("source: {source}")));
     }
     out
+}
+
+/// The targets of the catalogue as a table: what `survey` and `matrix` take as names.
+pub fn targets_text(targets: &[&Target]) -> String {
+    let head = ["TARGET", "ID", "READ FROM", "FLAVOUR"].map(str::to_owned).to_vec();
+    let cells = targets.iter().map(|target| {
+        let system = format!("{} {}", target.distribution, target.version);
+        vec![
+            target.name.clone(),
+            target.id.clone(),
+            target.stand_in.clone().unwrap_or(system),
+            target.flavour.clone(),
+        ]
+    });
+    let cells: Vec<Vec<String>> = std::iter::once(head).chain(cells).collect();
+    table(&cells, 0, |row, _, _| if row == 0 { DIM } else { anstyle::Style::new() })
 }
 
 /// The rows of one survey as a table, with how far each can be trusted.

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::FlockOperation;
+use rustix::fs::{Access, FlockOperation, Mode, OFlags};
+use rustix::io::Errno;
 
 use crate::record::Record;
 
@@ -35,6 +36,12 @@ pub enum DatasetError {
         line: usize,
         /// What is wrong.
         detail: String,
+    },
+    /// A directory, a device, a pipe.
+    #[error("{path}: expected a regular file for the data set")]
+    NotAFile {
+        /// The path.
+        path: String,
     },
     /// Far too large.
     #[error("{path}: larger than {MAX_BYTES} bytes")]
@@ -92,6 +99,20 @@ impl Dataset {
         Ok(Self { records })
     }
 
+    /// Whether records can be added to the file at `path`, as far as that can be told before there are any.
+    ///
+    /// # Errors
+    ///
+    /// [`DatasetError`].
+    pub fn check(path: &Path) -> Result<(), DatasetError> {
+        Self::load(path)?;
+        let folder = folder(path);
+        let existing = folder.ancestors().find(|folder| folder.exists()).unwrap_or(Path::new("."));
+        rustix::fs::access(existing, Access::WRITE_OK | Access::EXEC_OK).map_err(|errno| {
+            DatasetError::Io { path: folder.display().to_string(), source: errno.into() }
+        })
+    }
+
     /// Adds records at the end of the file at `path`: all of them or none. The lines that are there stay byte for byte.
     ///
     /// # Errors
@@ -100,6 +121,8 @@ impl Dataset {
     pub fn append(path: &Path, records: &[Record]) -> Result<(), DatasetError> {
         let failed =
             |source: io::Error| DatasetError::Io { path: path.display().to_string(), source };
+        let path = &target(path);
+        Self::check(path)?;
         fs::create_dir_all(folder(path)).map_err(failed)?;
         // Two runs at once take turns, so that neither loses the other's lines.
         let lock_path = sibling(path, ".lock");
@@ -134,10 +157,12 @@ impl Dataset {
     }
 
     /// For each target the newest record that did not fail, by the target's name. With several kernels of one run, as
-    /// from `--all-kernels`, the first one is the default kernel.
-    pub fn newest(&self) -> BTreeMap<&str, &Record> {
+    /// from `--all-kernels`, the first one is the default kernel. Runs named later than `until`, RFC 3339, do not count: those
+    /// of a clock that was ahead would stay the newest for good.
+    pub fn newest(&self, until: &str) -> BTreeMap<&str, &Record> {
         let mut newest: BTreeMap<&str, &Record> = BTreeMap::new();
-        for record in self.records.iter().filter(|record| record.error.is_none()) {
+        let sound = |record: &&Record| record.error.is_none() && record.run.as_str() <= until;
+        for record in self.records.iter().filter(sound) {
             let known = newest.get(record.target.as_str());
             if known.is_none_or(|known| known.run < record.run) {
                 newest.insert(&record.target, record);
@@ -145,12 +170,21 @@ impl Dataset {
         }
         newest
     }
+
+    /// Runs that are named later than `until`.
+    pub fn runs_after<'a>(&'a self, until: &str) -> Vec<&'a str> {
+        self.runs().into_iter().filter(|run| *run > until).collect()
+    }
 }
 
 /// Puts a file in the place of the one at `path`: whole, or not at all.
 pub(crate) fn replace(path: &Path, content: &[u8]) -> Result<(), DatasetError> {
+    let path = &target(path);
     let temporary = sibling(path, &format!(".{}.tmp", std::process::id()));
     let written = File::create(&temporary).and_then(|mut file| {
+        if let Ok(old) = fs::metadata(path) {
+            file.set_permissions(old.permissions())?;
+        }
         file.write_all(content)?;
         file.sync_all()?;
         fs::rename(&temporary, path)?;
@@ -160,6 +194,11 @@ pub(crate) fn replace(path: &Path, content: &[u8]) -> Result<(), DatasetError> {
         let _ = fs::remove_file(&temporary);
         DatasetError::Io { path: path.display().to_string(), source }
     })
+}
+
+/// What a path leads to: a link is followed, so that it stays one.
+fn target(path: &Path) -> PathBuf {
+    fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
 }
 
 fn folder(path: &Path) -> &Path {
@@ -172,15 +211,27 @@ fn sibling(path: &Path, suffix: &str) -> PathBuf {
     path.with_file_name(name)
 }
 
+/// The text of a regular file; `None` if there is nothing at the path. A pipe is not waited for, a device not read.
 fn read(path: &Path) -> Result<Option<String>, DatasetError> {
-    let failed = |source: io::Error| DatasetError::Io { path: path.display().to_string(), source };
-    match fs::metadata(path) {
-        Ok(metadata) if metadata.len() > MAX_BYTES => {
-            return Err(DatasetError::TooLarge { path: path.display().to_string() });
-        }
-        Ok(_) => {}
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(failed(error)),
+    let name = || path.display().to_string();
+    let failed = |source: io::Error| DatasetError::Io { path: name(), source };
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file = match rustix::fs::open(path, flags, Mode::empty()) {
+        Ok(file) => File::from(file),
+        Err(Errno::NOENT) => return Ok(None),
+        Err(errno) => return Err(failed(errno.into())),
+    };
+    if !file.metadata().map_err(failed)?.is_file() {
+        return Err(DatasetError::NotAFile { path: name() });
     }
-    fs::read_to_string(path).map(Some).map_err(failed)
+    let mut bytes = Vec::new();
+    file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(failed)?;
+    if bytes.len() as u64 > MAX_BYTES {
+        return Err(DatasetError::TooLarge { path: name() });
+    }
+    String::from_utf8(bytes).map(Some).map_err(|error| {
+        let sound = error.utf8_error().valid_up_to();
+        let line = error.as_bytes()[..sound].iter().filter(|&&byte| byte == b'\n').count() + 1;
+        DatasetError::Malformed { path: name(), line, detail: "expected UTF-8".to_owned() }
+    })
 }

@@ -13,15 +13,15 @@ pub fn refresh_path() -> Option<PathBuf> {
     Some(Dataset::default_path()?.with_file_name("remedies.toml"))
 }
 
-/// The newest records of targets that remedies name. What no signature vouches for says nothing to anyone else.
-pub fn refreshes(dataset: &Dataset, knowledge: &Knowledge) -> Vec<Refresh> {
+/// The newest records, not later than `until`, of targets that remedies name. What no signature vouches for says nothing to anyone else.
+pub fn refreshes(dataset: &Dataset, until: &str, knowledge: &Knowledge) -> Vec<Refresh> {
     let named = |id: &String| {
         knowledge.remedies.iter().any(|remedy| {
             let leads_to = remedy.kernel.as_ref().and_then(|kernel| kernel.target.as_ref());
             leads_to == Some(id) || remedy.lacking.contains(id)
         })
     };
-    let newest = dataset.newest().into_values().filter(|record| named(&record.id));
+    let newest = dataset.newest(until).into_values().filter(|record| named(&record.id));
     let refreshes = newest.filter_map(|record| {
         let signed = record.trust.is_some_and(|trust| trust != Trust::Unsigned);
         let has_option = match record.value.as_deref() {
@@ -99,7 +99,7 @@ mod tests {
         let mut knowledge = Knowledge::embedded().unwrap();
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("remedies.toml");
-        write_refreshes(&path, &refreshes(&Dataset { records }, &knowledge)).unwrap();
+        write_refreshes(&path, &refreshes(&Dataset { records }, "2028", &knowledge)).unwrap();
         knowledge.extend("remedies.toml", &std::fs::read_to_string(path).unwrap()).unwrap();
         knowledge
     }

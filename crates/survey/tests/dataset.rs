@@ -30,7 +30,7 @@ fn what_is_there_stays_byte_for_byte_when_records_are_added() {
     let dataset = Dataset::load(&path).expect("sound");
     assert_eq!(dataset.runs(), ["1", "2"]);
     assert_eq!(dataset.run("2").count(), 2);
-    let newest: Vec<_> = dataset.newest().into_values().map(|one| one.release.clone()).collect();
+    let newest: Vec<_> = dataset.newest("~").into_values().map(|one| one.release.clone()).collect();
     assert_eq!(newest, [Some("7.3.4".to_owned()), Some("5.0.0".to_owned())]);
 }
 
@@ -75,7 +75,7 @@ fn two_writers_at_once_lose_no_line() {
 fn a_failed_record_does_not_hide_the_last_good_one() {
     let failed = Record { error: Some("cut".to_owned()), ..record("2", "a", "", "") };
     let dataset = Dataset { records: vec![record("1", "a", "6.1.0", "y"), failed] };
-    assert_eq!(dataset.newest()["a"].run, "1");
+    assert_eq!(dataset.newest("~")["a"].run, "1");
 }
 
 #[test]
@@ -120,4 +120,58 @@ fn differences_name_what_changed() {
     );
     assert!(flipped(&changes));
     assert!(!flipped(&diff(&before, &before)));
+}
+
+#[test]
+fn what_is_no_regular_file_is_neither_read_nor_replaced() {
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+    let directory = tempfile::tempdir().expect("a directory");
+    let pipe = directory.path().join("pipe");
+    mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).expect("a pipe");
+    for path in [pipe.as_path(), directory.path(), std::path::Path::new("/dev/zero")] {
+        for error in [
+            Dataset::load(path).expect_err("no file"),
+            Dataset::append(path, &[record("1", "a", "6.1.0", "y")]).expect_err("no file"),
+        ] {
+            let error = error.to_string();
+            assert!(error.ends_with("expected a regular file for the data set"), "{error}");
+        }
+    }
+    assert!(!fs::symlink_metadata(&pipe).expect("it is there").is_file());
+}
+
+#[test]
+fn a_linked_data_set_stays_a_link_and_keeps_its_mode() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let directory = tempfile::tempdir().expect("a directory");
+    let (file, link) = (directory.path().join("real.jsonl"), directory.path().join("link"));
+    fs::write(&file, "").expect("written");
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).expect("set");
+    std::os::unix::fs::symlink("real.jsonl", &link).expect("a link");
+    Dataset::append(&link, &[record("1", "a", "6.1.0", "y")]).expect("written");
+    assert!(fs::symlink_metadata(&link).expect("it is there").is_symlink());
+    let found = fs::metadata(&file).expect("it is there");
+    assert_eq!(found.permissions().mode() & 0o777, 0o600);
+    assert!(found.len() > 0);
+}
+
+#[test]
+fn a_run_of_a_clock_that_was_ahead_is_not_the_newest_for_good() {
+    let records = vec![
+        record("2026-11-30T10:00:00Z", "a", "6.1.0", "y"),
+        record("2099-01-01T00:00:00Z", "a", "9.9.0", "y"),
+    ];
+    let dataset = Dataset { records };
+    let until = "2026-12-02T00:00:00Z";
+    assert_eq!(dataset.newest(until)["a"].release.as_deref(), Some("6.1.0"));
+    assert_eq!(dataset.runs_after(until), ["2099-01-01T00:00:00Z"]);
+}
+
+#[test]
+fn a_line_that_is_no_text_is_named() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("survey.jsonl");
+    fs::write(&path, b"\n\n\xff\n").expect("written");
+    let error = Dataset::load(&path).expect_err("no text").to_string();
+    assert!(error.ends_with("line 3: expected UTF-8"), "{error}");
 }

@@ -44,8 +44,17 @@ fn surveyed(args: &MatrixArgs, knowledge: &Knowledge) -> anyhow::Result<Vec<Surv
     let Some(path) = args.data.clone().or_else(Dataset::default_path) else {
         return Ok(Vec::new());
     };
+    anyhow::ensure!(
+        args.data.is_none() || path.exists(),
+        "{}: there is no data set; `fastpath survey --data` writes one",
+        path.display()
+    );
     let dataset = Dataset::load(&path)?;
-    Ok(dataset.newest().into_values().filter_map(|record| row(record, knowledge)).collect())
+    let until = super::survey::soon();
+    for run in dataset.runs_after(&until) {
+        output::note(&format!("warning: the run {run} is dated in the future, and is not shown"));
+    }
+    Ok(dataset.newest(&until).into_values().filter_map(|record| row(record, knowledge)).collect())
 }
 
 /// A record as a row; `None` for one without a kernel.
@@ -151,13 +160,8 @@ pub(super) fn target<'a>(name: &str, knowledge: &'a Knowledge) -> Result<&'a Tar
         Hinted {
             message: format!("there is no target `{name}`"),
             hint: match near {
-                near if near.is_empty() => "`fastpath matrix` lists the published ones".to_owned(),
-                near => {
-                    format!(
-                        "nearest: {}; `fastpath matrix` lists the published ones",
-                        near.join(", ")
-                    )
-                }
+                near if near.is_empty() => "`fastpath survey --list` lists them".to_owned(),
+                near => format!("nearest: {}; `fastpath survey --list` lists all", near.join(", ")),
             },
         }
     })

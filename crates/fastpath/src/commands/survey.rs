@@ -36,14 +36,22 @@ pub(crate) fn run(args: &SurveyArgs) -> anyhow::Result<u8> {
         return show_diff(&data, between, &knowledge, args.format);
     }
     let targets = select(args, &knowledge)?;
+    if args.list {
+        output::data(&fastpath_report::targets_text(&targets))?;
+        return Ok(0);
+    }
+    // Better to know now than after all the reading.
+    Dataset::check(&data)?;
     let survey = Survey::new(args, &knowledge)?;
     let records = survey.run(&targets);
-    Dataset::append(&data, &records)?;
+    // Rows that cannot be kept are shown all the same.
+    let kept = Dataset::append(&data, &records);
+    show(&records, &knowledge, args)?;
+    kept?;
     if let Some(path) = fastpath_survey::refresh_path().filter(|_| args.data.is_none()) {
-        let found = fastpath_survey::refreshes(&Dataset::load(&data)?, &knowledge);
+        let found = fastpath_survey::refreshes(&Dataset::load(&data)?, &soon(), &knowledge);
         fastpath_survey::write_refreshes(&path, &found)?;
     }
-    show(&records, &knowledge, args)?;
     Ok(if records.iter().any(|record| record.error.is_some()) { 2 } else { 0 })
 }
 
@@ -52,7 +60,10 @@ fn select<'a>(args: &SurveyArgs, knowledge: &'a Knowledge) -> anyhow::Result<Vec
     let fits = |target: &&Target| args.flavour.is_empty() || args.flavour.contains(&target.flavour);
     let mut targets = Vec::new();
     for name in &args.targets {
-        targets.push(super::matrix::target(name, knowledge)?);
+        let target = super::matrix::target(name, knowledge)?;
+        if !targets.iter().any(|known: &&Target| known.id == target.id) {
+            targets.push(target);
+        }
     }
     if args.targets.is_empty() {
         targets.extend(knowledge.targets());
@@ -100,7 +111,13 @@ impl<'a> Survey<'a> {
         };
         let variable = |name: &str| std::env::var_os(name).map(Into::into);
         let cache = match Cache::usual_folder(variable) {
-            Some(folder) => Cache::new(folder, args.offline)?,
+            Some(folder) => match Cache::new(folder, args.offline) {
+                Ok(cache) => cache,
+                Err(error) => {
+                    output::note(&format!("warning: {error}; nothing is kept for the next run"));
+                    Cache::temporary(args.offline)?
+                }
+            },
             None => Cache::temporary(args.offline)?,
         };
         let mut keyring = Keyring::usual(Path::new("/"));
@@ -402,6 +419,13 @@ impl<'a> Survey<'a> {
     }
 }
 
+/// Tomorrow at this time, as runs are named: what is named later was read by a clock that was ahead.
+pub(super) fn soon() -> String {
+    const DAY: i64 = 24 * 60 * 60;
+    let soon = jiff::Timestamp::from_second(jiff::Timestamp::now().as_second() + DAY);
+    soon.map_or_else(|_| "~".to_owned(), |soon| soon.to_string())
+}
+
 /// The time, without fractions of a second.
 fn now() -> jiff::Timestamp {
     let now = jiff::Timestamp::now();
@@ -443,7 +467,10 @@ fn show(records: &[Record], knowledge: &Knowledge, args: &SurveyArgs) -> anyhow:
     Ok(())
 }
 
-/// What a diff compares: a run by its name, or the published rows.
+/// The newest row of each target, whichever run it is of.
+const NEWEST: &str = "newest";
+
+/// What a diff compares: a run by its name, the newest row of each target, or the published rows.
 fn look(
     dataset: &Dataset,
     name: &str,
@@ -464,9 +491,13 @@ fn look(
         };
         return Ok(rows.into_iter().map(look).collect());
     }
+    if name == NEWEST {
+        let newest = dataset.newest(&soon()).into_values();
+        return Ok(newest.map(|record| (record.target.clone(), Look::from(record))).collect());
+    }
     let runs = dataset.runs();
     if !runs.contains(&name) {
-        bail!("there is no run `{name}`; there are {}, and `published`", runs.join(", "));
+        bail!("there is no run `{name}`; there are {}, `published` and `newest`", runs.join(", "));
     }
     // With `--all-kernels` a target has several records; the first is its default kernel's.
     let mut looks = BTreeMap::new();
@@ -489,8 +520,8 @@ fn show_diff(
     };
     let (before, after) = match between {
         [] if runs.len() > 1 => (runs[runs.len() - 2], newest),
-        [] => ("published", newest),
-        [one] => (one.as_str(), newest),
+        [] => ("published", NEWEST),
+        [one] => (one.as_str(), NEWEST),
         [one, other, ..] => (one.as_str(), other.as_str()),
     };
     let old = look(&dataset, before, knowledge)?;

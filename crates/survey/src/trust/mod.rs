@@ -55,6 +55,17 @@ pub enum TrustError {
         /// Expected and found.
         detail: String,
     },
+    /// The key that signed is pinned, and in no keyring of this machine.
+    #[error(
+        "{what}: signed by {key}, which is pinned and in no keyring here; a package such as debian-archive-keyring, ubuntu-keyring \
+         or distribution-gpg-keys holds it, or --keyring names its file"
+    )]
+    NotAtHand {
+        /// What was signed.
+        what: String,
+        /// The key.
+        key: Fingerprint,
+    },
     /// No pinned key signed it.
     #[error("{what}: expected a signature by {expected}, found one by {found}")]
     Stranger {

@@ -187,6 +187,14 @@ impl Check<'_> {
                 format!("{pin} (in no keyring)")
             }
         };
+        // A signature by a pinned key that is not at hand is no stranger's.
+        let missing = self.pins.iter().find(|pin| {
+            !self.keyring.contains(pin)
+                && signatures.iter().flat_map(issuers).any(|found| pin.as_str().ends_with(&found))
+        });
+        if let Some(pin) = missing {
+            return Err(TrustError::NotAtHand { what, key: pin.clone() });
+        }
         let expected: Vec<String> = self.pins.iter().map(at_hand).collect();
         let mut found: Vec<String> = signatures.iter().flat_map(issuers).collect();
         found.sort();
