@@ -1,4 +1,5 @@
-//! What the environment says, read once.
+//! What the environment says, read once. `HIPFILE_ASYNC_BUFFER_SIZE` of other versions is not read: streams have no buffers of their
+//! own here.
 
 use std::ffi::OsString;
 use std::path::PathBuf;

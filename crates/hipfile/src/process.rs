@@ -59,15 +59,26 @@ pub fn runtime() -> &'static Arc<Runtime> {
     if let Some(known) = unsafe { known.as_ref() } {
         return known;
     }
-    let new = Box::into_raw(Box::new(Arc::new(Runtime::new(Options::of_process()))));
+    put(place, Options::of_process()).0
+}
+
+/// Has the runtime of this process stand on something else than the process and its host: for tests, before the first use. False if
+/// there is a runtime already. A child of a fork stands on its host again.
+pub fn install(options: Options) -> bool {
+    put(place(), options).1
+}
+
+/// The runtime in the place, and whether it was put there now.
+fn put(place: &AtomicPtr<Arc<Runtime>>, options: Options) -> (&'static Arc<Runtime>, bool) {
+    let new = Box::into_raw(Box::new(Arc::new(Runtime::new(options))));
     match place.compare_exchange(ptr::null_mut(), new, Ordering::AcqRel, Ordering::Acquire) {
         // SAFETY: made above, and leaked from now on.
-        Ok(_) => unsafe { &*new },
+        Ok(_) => unsafe { (&*new, true) },
         Err(first) => {
             // SAFETY: made above and seen by nobody; the first one was leaked.
             unsafe {
                 drop(Box::from_raw(new));
-                &*first
+                (&*first, false)
             }
         }
     }

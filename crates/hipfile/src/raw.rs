@@ -29,7 +29,7 @@ pub fn last_hip_error() -> i32 {
 }
 
 pub use crate::batch::{Entry, Event, MOST as MOST_IN_BATCH, Status};
-pub use crate::process::{runtime, shutdown};
+pub use crate::process::{install, runtime, shutdown};
 pub use crate::stream::{FIXED_BUFFER_OFFSET, FIXED_FILE_OFFSET, FIXED_SIZE, FLAGS, Late};
 
 impl Runtime {

@@ -164,6 +164,11 @@ impl Runtime {
         }
     }
 
+    /// What the environment wants.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
     /// The GPUs, or why there are none.
     pub(crate) fn gpu(&self) -> Result<&Arc<dyn Gpu>, Error> {
         self.gpu

@@ -7,13 +7,13 @@
     clippy::cast_sign_loss
 )]
 
-use std::ffi::c_void;
+use std::ffi::{CStr, c_char, c_void};
 use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::process::Command;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use fastpath_gpu::{Direction, Gpu, Hip, RawStream};
@@ -82,6 +82,17 @@ impl Client {
         assert_eq!(code, 0);
     }
 
+    /// Has calls fail from now on.
+    fn fault(&self, requests: &CStr) {
+        // SAFETY: the simulation's declaration.
+        let code = unsafe {
+            let fault: Symbol<unsafe extern "C" fn(*const c_char) -> i32> =
+                self.library.get(b"hipsim_fault").unwrap();
+            fault(requests.as_ptr())
+        };
+        assert_eq!(code, 0);
+    }
+
     fn put(&self, address: usize, bytes: &[u8]) {
         self.memcpy(address, bytes.as_ptr().expose_provenance(), bytes.len(), 1);
     }
@@ -91,6 +102,12 @@ impl Client {
         self.memcpy(bytes.as_mut_ptr().expose_provenance(), address, length, 2);
         bytes
     }
+}
+
+/// Faults are the process's: one test at a time.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 struct Host {
@@ -128,6 +145,7 @@ const FORCED: &[(&str, &str)] = &[("HIPFILE_FORCE_COMPAT_MODE", "on")];
 
 #[test]
 fn sync_stream_and_batch_move_bytes_both_ways() {
+    let _alone = alone();
     for environment in [&[], FORCED] {
         let Host { runtime, dir } = host(environment);
         let bytes = pattern(5 * MIB + 77);
@@ -194,6 +212,7 @@ fn sync_stream_and_batch_move_bytes_both_ways() {
 
 #[test]
 fn many_threads_and_files_at_once() {
+    let _alone = alone();
     let Host { runtime, dir } = host(&[]);
     let bytes = pattern(256 << 10);
     std::thread::scope(|scope| {
@@ -217,21 +236,53 @@ fn many_threads_and_files_at_once() {
     assert_eq!(runtime.registered(), (0, 0));
 }
 
+#[test]
+fn a_copy_that_fails_unseen_is_neither_reported_as_read_nor_written_to_the_file() {
+    let _alone = alone();
+    let Host { runtime, dir } = host(FORCED);
+    let bytes = pattern(8 * MIB);
+    let file = file(&dir.path().join("a"), &bytes);
+    let handle = runtime.handle_register(1, file.as_raw_fd()).unwrap();
+    let buffer = client().malloc(8 * MIB);
+    client().put(buffer, &vec![0x55; 8 * MIB]);
+    client().fault(c"hipMemcpyAsync:3=later:700");
+    // SAFETY: GPU memory.
+    let read = unsafe { runtime.read(handle, buffer, 8 * MIB, 0, 0) };
+    assert_eq!(read, Ok(2 * MIB));
+    assert!(client().get(buffer, 2 * MIB) == bytes[..2 * MIB]);
+    client().fault(c"hipMemcpyAsync:4=later:700");
+    client().put(buffer, &vec![0x77; 8 * MIB]);
+    // SAFETY: as above.
+    let written = unsafe { runtime.write(handle, buffer, 8 * MIB, 0, 0) };
+    assert_eq!(written, Ok(3 * MIB));
+    let found = std::fs::read(dir.path().join("a")).unwrap();
+    assert!(
+        found[..3 * MIB].iter().all(|byte| *byte == 0x77) && found[3 * MIB..] == bytes[3 * MIB..]
+    );
+    client().fault(c"hipMemcpyWithStream:1=error:700");
+    // SAFETY: as above.
+    let failed = unsafe { runtime.read(handle, buffer, 4096, 0, 0) }.unwrap_err();
+    assert_eq!((failed.code(), failed.hip()), (5011, 700));
+    // SAFETY: as above.
+    assert_eq!(unsafe { runtime.read(handle, buffer, 8 * MIB, 0, 0) }, Ok(8 * MIB));
+    assert!(client().get(buffer, 8 * MIB) == found);
+}
+
 /// Set in a child of the next test: which way its I/O goes.
 const CHILD: &str = "HIPFILE_TEST_EXIT";
 
 #[test]
-fn exit_during_io_ends_the_process_without_a_signal() {
+fn exit_during_io_and_a_lost_gpu_end_the_process_as_it_wants() {
     if let Ok(way) = std::env::var(CHILD) {
         leave_during_io(&way);
     }
-    for way in ["fast", "fallback"] {
-        for _ in 0..3 {
+    for way in ["fast", "fallback", "lost"] {
+        for _ in 0..2 {
             let program = std::env::current_exe().unwrap();
             let mut child = Command::new(program)
                 .args([
                     "--exact",
-                    "exit_during_io_ends_the_process_without_a_signal",
+                    "exit_during_io_and_a_lost_gpu_end_the_process_as_it_wants",
                     "--nocapture",
                 ])
                 .env(CHILD, way)
@@ -282,6 +333,11 @@ fn leave_during_io(way: &str) {
                 let _ = unsafe { runtime.read(handle, buffer, 8 * MIB, 0, 0) };
             }
         });
+    }
+    if way == "lost" {
+        // What waits for the GPU must not wait for ever.
+        client().fault(c"hipMemcpyAsync:9=lost");
+        assert_eq!(runtime.batch_cancel(batch), Ok(()));
     }
     std::thread::sleep(Duration::from_millis(30));
     std::process::exit(3);

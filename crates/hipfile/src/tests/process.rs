@@ -1,7 +1,7 @@
 //! The one runtime of a process.
 #![allow(unsafe_code)]
 
-use crate::raw;
+use crate::{Options, raw};
 
 /// Runs in a child that a fork of this process, threads and all, leaves; true if it said so in time.
 fn in_child(what: impl Fn() -> bool) -> bool {
@@ -43,6 +43,10 @@ fn spec_6_05_a_child_starts_afresh_and_an_unloaded_library_too() {
     });
     assert!(afresh);
     assert_eq!(parent.use_count(), 2);
+    assert!(!raw::install(Options::of_process()), "there is one already");
     raw::shutdown();
+    assert!(raw::install(Options::with_environment(|_| Some("0".into()))));
     assert_eq!(raw::runtime().use_count(), 0);
+    assert_eq!(raw::runtime().driver_open(), Ok(()));
+    assert!(!raw::runtime().config().allows_fallback());
 }
