@@ -80,7 +80,7 @@ pub(super) struct Variable {
     pub(super) knowledge: bool,
 }
 
-pub(super) const VARIABLES: [Variable; 4] = [
+pub(super) const VARIABLES: [Variable; 7] = [
     Variable {
         name: "HIPFILE_KNOWLEDGE",
         effect: "A TOML file that adds advisories and remedies, read after those in `/etc/fastpath/knowledge.d` and \
@@ -97,6 +97,23 @@ pub(super) const VARIABLES: [Variable; 4] = [
         name: "CLICOLOR_FORCE",
         effect: "If set and not empty, colour is used off a terminal too, unless `NO_COLOR` forbids it.",
         knowledge: false,
+    },
+    Variable {
+        name: "XDG_DATA_HOME",
+        effect: "Where `survey` keeps its data set and what it read of kernels that remedies lead to, in `fastpath/`; `~/.local/share` \
+                 if not set.",
+        knowledge: true,
+    },
+    Variable {
+        name: "XDG_CACHE_HOME",
+        effect: "Where `survey` keeps indexes and what it read of packages, in `fastpath/`; `~/.cache` if not set.",
+        knowledge: true,
+    },
+    Variable {
+        name: "http_proxy, https_proxy, all_proxy, no_proxy",
+        effect: "How `survey` and `inspect` of a URL reach the network, in lower or upper case; the machine's apt and dnf configuration goes \
+                 first in `survey`.",
+        knowledge: true,
     },
 ];
 
@@ -160,6 +177,28 @@ pub(super) fn host_files(command: &str) -> &'static [(&'static str, &'static str
         "check" | "snapshot" => &ALL,
         "kernels" => KERNEL,
         "topology" => &LAYERS[..3],
+        "survey" => &[
+            (
+                "~/.local/share/fastpath/survey.jsonl",
+                "The data set: one JSON object per line, only added to.",
+            ),
+            (
+                "~/.local/share/fastpath/remedies.toml",
+                "What was read of kernels that remedies lead to; read by `check`.",
+            ),
+            (
+                "~/.cache/fastpath",
+                "Indexes, and what was read of packages, for the next run and for `--offline`.",
+            ),
+            (
+                "/etc/apt, /etc/yum.repos.d, /etc/dnf",
+                "Where the machine's own distribution is asked.",
+            ),
+            (
+                "/usr/share/keyrings, /etc/apt/keyrings, /etc/apt/trusted.gpg.d, /usr/share/distribution-gpg-keys, /etc/pki/rpm-gpg",
+                "Keys, of which the pinned ones count.",
+            ),
+        ],
         _ => &[],
     }
 }
@@ -226,7 +265,8 @@ mod tests {
 
     #[test]
     fn every_command_is_classified() {
-        for command in Args::command().get_subcommands() {
+        let program = Args::command();
+        for command in program.get_subcommands().filter(|command| !command.is_hide_set()) {
             assert!(Kind::of(command.get_name()).is_some(), "{}", command.get_name());
         }
     }

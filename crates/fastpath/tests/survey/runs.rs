@@ -130,7 +130,7 @@ fn differences_between_runs() {
     assert_eq!(
         unknown.errors(),
         [format!(
-            "there is no run `2020-01-01T00:00:00Z`; there are {first}, {second}, {third}, and `published`"
+            "there is no run `2020-01-01T00:00:00Z`; there are {first}, {second}, {third}, `published` and `newest`"
         )]
     );
 }
