@@ -1,6 +1,5 @@
 //! One line each, to standard error.
 
-use std::io::Write as _;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 /// How much is said.
@@ -80,7 +79,8 @@ impl Log {
         let line = format!("hipfile: {}: {}\n", level.as_str(), text().replace('\n', " "));
         match &self.sink {
             Some(sink) => sink(line.trim_end()),
-            None => drop(std::io::stderr().write_all(line.as_bytes())),
+            // Not through the standard library, whose lock another thread may have held when this process was forked off.
+            None => drop(rustix::io::write(rustix::stdio::stderr(), line.as_bytes())),
         }
     }
 }

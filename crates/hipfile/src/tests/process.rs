@@ -1,6 +1,9 @@
 //! The one runtime of a process.
 #![allow(unsafe_code)]
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::fixture::Fixture;
 use crate::{Options, raw};
 
 /// Runs in a child that a fork of this process, threads and all, leaves; true if it said so in time.
@@ -26,6 +29,38 @@ fn in_child(what: impl Fn() -> bool) -> bool {
             false
         }
     }
+}
+
+#[test]
+fn a_child_forked_in_the_middle_of_everything_never_hangs() {
+    let fixture = Fixture::new();
+    let (_file, handle) = fixture.file("a", 0, &[1; 8192]);
+    let buffer = fixture.buffer(8192);
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let (fixture, over) = (&fixture, &over);
+            scope.spawn(move || {
+                let name = format!("{thread}");
+                while !over.load(Ordering::Relaxed) {
+                    let (_file, other) = fixture.file(&name, 0, &[1; 100]);
+                    fixture.read(handle, buffer, 8192, 0, 0).unwrap();
+                    fixture.runtime.handle_deregister(other);
+                }
+            });
+        }
+        let children = (0..20).all(|_| {
+            in_child(|| {
+                let child = Fixture::new();
+                let (_file, handle) = child.file("a", 0, &[1; 8192]);
+                let buffer = child.buffer(8192);
+                child.read(handle, buffer, 8192, 0, 0) == Ok(8192)
+                    && child.read(handle, buffer, 100, 0, 0) == Ok(100)
+            })
+        });
+        over.store(true, Ordering::Relaxed);
+        assert!(children);
+    });
 }
 
 #[test]

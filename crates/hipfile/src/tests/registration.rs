@@ -295,3 +295,44 @@ fn host_memory_needs_no_registered_allocation() {
     assert_eq!(fixture.read(handle, address, 9000, 1000, 5), Ok(9000));
     assert_eq!(host[5..9005], bytes[1000..]);
 }
+
+#[test]
+fn a_thousand_files_and_sixty_four_threads() {
+    const THREADS: usize = 64;
+    const FILES: usize = 16;
+    // Each file has three descriptors: the client's and two of the library's.
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
+    let all = rustix::process::Rlimit { current: limit.maximum, maximum: limit.maximum };
+    rustix::process::setrlimit(rustix::process::Resource::Nofile, all).unwrap();
+    if limit.maximum.is_some_and(|most| most < 4096) {
+        eprintln!("skipped, because this user may open few files");
+        return;
+    }
+    let fixture = Fixture::new();
+    let ready = std::sync::Barrier::new(THREADS);
+    std::thread::scope(|scope| {
+        for thread in 0..THREADS {
+            let (fixture, ready) = (&fixture, &ready);
+            scope.spawn(move || {
+                let buffer = fixture.buffer(8192);
+                let file = |number: usize| {
+                    let bytes = pattern(8192, (thread * FILES + number) as u64);
+                    let (file, handle) = fixture.file(&format!("{thread}-{number}"), 0, &bytes);
+                    (file, handle, bytes)
+                };
+                let files: Vec<_> = (0..FILES).map(file).collect();
+                ready.wait();
+                for (_file, handle, bytes) in &files {
+                    for size in [8192, 8191] {
+                        assert_eq!(fixture.read(*handle, buffer, size, 0, 0), Ok(size));
+                        assert!(fixture.mock.peek(buffer, size) == bytes[..size]);
+                    }
+                }
+                ready.wait();
+                files.iter().for_each(|(_, handle, _)| fixture.runtime.handle_deregister(*handle));
+                assert_eq!(fixture.runtime.buffer_deregister(buffer), Ok(()));
+            });
+        }
+    });
+    assert_eq!(fixture.runtime.registered(), (0, 0));
+}
