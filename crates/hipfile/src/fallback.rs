@@ -116,8 +116,8 @@ fn write_from(lane: &mut Lane, request: &Request<'_>, written: &mut usize) -> Re
         let offset = request.file_offset + *written as u64;
         let put = drain(request.file, lane.address(slot, offset)?, length, offset);
         *written += put.bytes;
-        if let Some(error) = put.error {
-            return Err(error);
+        if put.error.is_some() || put.bytes < length {
+            return put.error.map_or(Ok(()), Err);
         }
         turn += 1;
     }

@@ -329,7 +329,9 @@ fn a_thousand_files_and_sixty_four_threads() {
                     }
                 }
                 ready.wait();
-                files.iter().for_each(|(_, handle, _)| fixture.runtime.handle_deregister(*handle));
+                for (_, handle, _) in &files {
+                    fixture.runtime.handle_deregister(*handle);
+                }
                 assert_eq!(fixture.runtime.buffer_deregister(buffer), Ok(()));
             });
         }
