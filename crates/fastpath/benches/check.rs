@@ -9,15 +9,11 @@
 mod common;
 
 use std::path::Path;
-use std::process::Stdio;
 
-use common::{PROGRAM, command, turns, word};
+use common::{PROGRAM, TIME, command, peak, turns, word};
 
 /// The running kernel's configuration; not every kernel has it.
 const CONFIG: &str = "/proc/config.gz";
-
-/// GNU time, which tells a program's peak memory.
-const TIME: &str = "/usr/bin/time";
 
 /// Runs of each program that are measured, after some that are not.
 const RUNS: usize = 300;
@@ -35,13 +31,6 @@ fn durations(check: &[&str], zgrep: &[&str]) -> Result<(), String> {
     let ratio = fastpath / zgrep;
     println!("time: {ratio:.2} times zgrep's, {} {MOST_TIMES}", word(ratio <= MOST_TIMES));
     Ok(())
-}
-
-/// The peak memory of one run in KiB.
-fn peak(words: &[&str]) -> Option<u64> {
-    let words = [&[TIME, "-f", "%M"], words].concat();
-    let output = command(&words).stderr(Stdio::piped()).output().ok()?;
-    String::from_utf8_lossy(&output.stderr).lines().last()?.trim().parse().ok()
 }
 
 fn memory(check: &[&str]) {

@@ -14,6 +14,9 @@ use std::time::{Duration, Instant};
 /// The program that is measured.
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_fastpath");
 
+/// GNU time, which tells a program's peak memory.
+pub(crate) const TIME: &str = "/usr/bin/time";
+
 /// A command that says nothing.
 pub(crate) fn command(words: &[&str]) -> Command {
     let mut command = Command::new(words[0]);
@@ -107,4 +110,11 @@ pub(crate) fn make(folder: &Path, name: &str, script: &str) -> Result<PathBuf, S
         sh(folder, &format!("new='{name}.new'\nrm -rf \"$new\"\n{script}\nmv \"$new\" '{name}'"))?;
     }
     Ok(path)
+}
+
+/// The peak memory of one run in KiB.
+pub(crate) fn peak(words: &[&str]) -> Option<u64> {
+    let words = [&[TIME, "-f", "%M"], words].concat();
+    let output = command(&words).stderr(Stdio::piped()).output().ok()?;
+    String::from_utf8_lossy(&output.stderr).lines().last()?.trim().parse().ok()
 }
