@@ -17,6 +17,7 @@ pub mod parameters;
 mod place;
 pub mod statistics;
 pub mod streams;
+pub mod watch;
 
 /// Ends the threads when the library is unloaded or the process exits. Threads of the program may be inside the library
 /// then, so nothing is freed.

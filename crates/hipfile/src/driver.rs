@@ -75,16 +75,23 @@ impl<F: Numbered, B> Driver<F, B> {
         let mut numbers = lock(&self.numbers);
         match self.count.load(Ordering::Acquire) {
             0 => Err(Error::NotOpen),
-            1 => {
-                self.count.store(0, Ordering::Release);
-                numbers.clear();
-                Ok(Some(Closed(self.files.drain(), self.buffers.drain())))
-            }
+            1 => Ok(Some(self.end_with(&mut numbers))),
             count => {
                 self.count.store(count - 1, Ordering::Release);
                 Ok(None)
             }
         }
+    }
+
+    /// Closes it however often it was opened.
+    pub(crate) fn end(&self) -> Closed<F, B> {
+        self.end_with(&mut lock(&self.numbers))
+    }
+
+    fn end_with(&self, numbers: &mut HashMap<i32, u64>) -> Closed<F, B> {
+        self.count.store(0, Ordering::Release);
+        numbers.clear();
+        Closed(self.files.drain(), self.buffers.drain())
     }
 
     /// Registers a file and opens the driver if it is not open. A number that is registered for the same file is an error; one

@@ -80,6 +80,11 @@ impl Seen {
 }
 
 impl FileSystems {
+    /// Remembers nothing, and watches nothing until it is asked again.
+    pub(crate) fn forget(&self) {
+        *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = Seen::default();
+    }
+
     /// The file system with this device number.
     pub(crate) fn get(&self, tree: &dyn Tree, device: (u32, u32)) -> FileSystem {
         {

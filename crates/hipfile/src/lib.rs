@@ -37,6 +37,7 @@ mod stream;
 mod sync;
 #[cfg(test)]
 mod tests;
+mod thread;
 mod transfer;
 
 pub use api::{Buffer, DeviceMemory, Driver, File, Operation, Part, Stream};

@@ -3,8 +3,9 @@
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+
+use crate::thread::{Thread, spawn};
 
 /// Threads at most. They mostly wait for drives.
 const MOST: usize = 32;
@@ -20,7 +21,7 @@ struct State {
     jobs: VecDeque<Job>,
     idle: usize,
     running: usize,
-    threads: Vec<JoinHandle<()>>,
+    threads: Vec<Thread>,
     stopping: bool,
 }
 
@@ -83,8 +84,7 @@ impl Workers {
         state.jobs.push_back(job);
         if state.jobs.len() > state.idle && state.threads.len() < MOST {
             let shared = Arc::clone(&self.shared);
-            let thread = std::thread::Builder::new().name("hipfile I/O".to_owned());
-            if let Ok(thread) = thread.spawn(move || shared.work()) {
+            if let Ok(thread) = spawn(c"hipfile I/O", move || shared.work()) {
                 state.threads.push(thread);
             } else if state.threads.is_empty() {
                 let job = state.jobs.pop_back();
@@ -122,10 +122,7 @@ impl Workers {
                 .0;
         }
         drop(state);
-        let me = std::thread::current().id();
-        for thread in threads.into_iter().filter(|thread| thread.thread().id() != me) {
-            let _ = thread.join();
-        }
+        threads.into_iter().for_each(Thread::join);
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use fastpath_gpu::{Gpu, Hip, LoadError};
-use fastpath_host::{DirTree, Tree};
+use fastpath_host::{Content, DirTree, Entry, FileKind, ReadError, Stat, Tree, Want};
 
 use crate::batch::Batch;
 use crate::bounce::Lanes;
@@ -53,24 +53,35 @@ impl std::fmt::Debug for Options {
     }
 }
 
-/// A host that nothing can be read of.
-struct NoTree;
+/// This host, opened anew for each question: a descriptor that is kept is one that the program may close and use for
+/// something else.
+struct Here;
 
-impl Tree for NoTree {
-    fn read(
-        &self,
-        _: &str,
-        _: &fastpath_host::Want,
-    ) -> Result<fastpath_host::Content, fastpath_host::ReadError> {
-        Err(fastpath_host::ReadError::Missing)
+impl Here {
+    fn ask<T>(question: impl FnOnce(&DirTree) -> Result<T, ReadError>) -> Result<T, ReadError> {
+        question(&DirTree::open(Path::new("/")).map_err(|_| ReadError::Missing)?)
+    }
+}
+
+impl Tree for Here {
+    fn read(&self, path: &str, want: &Want) -> Result<Content, ReadError> {
+        Self::ask(|tree| tree.read(path, want))
     }
 
-    fn list(&self, _: &str) -> Result<Vec<fastpath_host::Entry>, fastpath_host::ReadError> {
-        Err(fastpath_host::ReadError::Missing)
+    fn list(&self, path: &str) -> Result<Vec<Entry>, ReadError> {
+        Self::ask(|tree| tree.list(path))
     }
 
-    fn kind(&self, _: &str) -> Result<fastpath_host::FileKind, fastpath_host::ReadError> {
-        Err(fastpath_host::ReadError::Missing)
+    fn kind(&self, path: &str) -> Result<FileKind, ReadError> {
+        Self::ask(|tree| tree.kind(path))
+    }
+
+    fn link(&self, path: &str) -> Result<String, ReadError> {
+        Self::ask(|tree| tree.link(path))
+    }
+
+    fn stat(&self, path: &str) -> Result<Stat, ReadError> {
+        Self::ask(|tree| tree.stat(path))
     }
 }
 
@@ -82,13 +93,9 @@ impl Options {
 
     /// This host with another environment.
     pub fn with_environment(get: impl Fn(&str) -> Option<OsString>) -> Self {
-        let tree: Box<dyn Tree + Send + Sync> = match DirTree::open(Path::new("/")) {
-            Ok(tree) => Box::new(tree),
-            Err(_) => Box::new(NoTree),
-        };
         Self {
             config: Config::read(get),
-            tree,
+            tree: Box::new(Here),
             uname: rustix::system::uname().release().to_str().ok().map(str::to_owned),
             knowledge_directory: None,
             gpu: Box::new(|| Hip::load().map(|hip| Arc::new(hip) as Arc<dyn Gpu>)),
@@ -249,8 +256,10 @@ impl Runtime {
         }
     }
 
-    /// Ends the threads.
+    /// Ends the threads and closes what is registered.
     pub(crate) fn stop(&self) {
+        drop(self.driver.end());
+        self.file_systems.forget();
         self.workers.stop();
         self.stats.stop();
     }

@@ -4,7 +4,7 @@
 use std::os::fd::OwnedFd;
 
 use hipfile::choose::Reason;
-use hipfile::stats::{REGION_BYTES, Snapshot};
+use hipfile::stats::{REGION_BYTES, Snapshot, Watch};
 use hipfile::{Options, Runtime};
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SocketAddrUnix,
@@ -65,6 +65,11 @@ fn another_program_sees_the_counters_and_cannot_change_them() {
     assert_eq!(second[..2], [1, Reason::ALL.len() as u64]);
     assert_eq!(Snapshot::parse(&first, &second).level, 1);
     assert!(rustix::io::pwrite(&found[0].1, &[1], 0).is_err());
+    let mut watch = Watch::new(std::process::id().cast_signed()).unwrap();
+    assert_eq!(watch.snapshot().unwrap(), None);
+    watch.connect().unwrap();
+    assert_eq!(watch.snapshot().unwrap(), Some(Snapshot::parse(&first, &second)));
+    assert!(!watch.wait_for_end(Some(std::time::Duration::ZERO)).unwrap());
     // Its thread ends with it.
     drop(runtime);
     assert!(connected().is_err());

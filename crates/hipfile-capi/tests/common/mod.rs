@@ -96,7 +96,8 @@ impl Program {
             .arg(&binary)
             .arg("-L")
             .arg(install.lib())
-            .args(["-lamdhip64", "-lhipfile", "-lpthread", "-ldl"])
+            // A program that loads the library itself calls none of it by name.
+            .args(["-Wl,--as-needed", "-lamdhip64", "-lhipfile", "-lpthread", "-ldl"])
             .output()
             .expect("the compiler starts");
         let stderr = String::from_utf8_lossy(&output.stderr);

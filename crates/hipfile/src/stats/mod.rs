@@ -15,20 +15,26 @@
 //! The second is this library's: version 1, the number of reasons, the requests for each [`Reason`] in the order of their numbers,
 //! and then each [`Counter`].
 
+mod report;
 mod server;
 mod shared;
+mod watch;
 
+use std::os::fd::OwnedFd;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use fastpath_gpu::Direction;
+use rustix::io::Errno;
 
 use crate::choose::{REASONS, Reason};
 use crate::error::Error;
 use crate::log::{Level, Log};
 use server::Server;
 use shared::Shared;
+
+pub use watch::Watch;
 
 /// GPUs that are counted.
 pub const GPUS: usize = 16;
@@ -117,28 +123,31 @@ impl Stats {
         if self.level == 0 || self.regions.get().is_some() {
             return;
         }
-        let regions = self.regions.get_or_init(|| {
-            let made = Shared::new(c"AISSTATS", WORDS).and_then(|first| {
-                let second = Shared::new(c"HIPFILESTATS", MORE_HEAD + REASONS + COUNTERS)?;
-                first.set(0, 1);
-                first.set(1, u64::from(self.level));
-                second.set(0, 1);
-                second.set(1, REASONS as u64);
-                Ok(Regions { first, second })
-            });
-            made.inspect_err(|errno| {
+        self.regions.get_or_init(|| match self.set_up() {
+            Ok((regions, readers)) => {
+                let server = Server::start(readers).inspect_err(|error| {
+                    log.say(Level::Info, || format!("nobody can look at the statistics: {error}"));
+                });
+                // Nobody else comes here.
+                let _ = self.server.set(server.ok());
+                Some(regions)
+            }
+            Err(errno) => {
                 log.say(Level::Info, || format!("there are no statistics: {errno}"));
-            })
-            .ok()
+                None
+            }
         });
-        let Some(regions) = regions else { return };
-        self.server.get_or_init(|| {
-            let started = Server::start([regions.first.reader(), regions.second.reader()]);
-            let quiet = |error: &std::io::Error| {
-                log.say(Level::Info, || format!("nobody can look at the statistics: {error}"));
-            };
-            started.inspect_err(quiet).ok()
-        });
+    }
+
+    fn set_up(&self) -> Result<(Regions, [OwnedFd; 2]), Errno> {
+        let (first, first_reader) = Shared::new(c"AISSTATS", WORDS)?;
+        let words = MORE_HEAD + REASONS + COUNTERS;
+        let (second, second_reader) = Shared::new(c"HIPFILESTATS", words)?;
+        first.set(0, 1);
+        first.set(1, u64::from(self.level));
+        second.set(0, 1);
+        second.set(1, REASONS as u64);
+        Ok((Regions { first, second }, [first_reader, second_reader]))
     }
 
     /// Ends the server.

@@ -7,13 +7,14 @@ use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::net::{
     AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix,
     SocketFlags, SocketType, accept_with, bind, listen, sendmsg, socket_with, sockopt,
 };
+
+use crate::thread::{Thread, spawn};
 
 /// Bytes of a socket's abstract name, which are all part of it.
 const NAME: usize = 107;
@@ -22,8 +23,8 @@ const BACKLOG: i32 = 64;
 
 #[derive(Debug)]
 pub(crate) struct Server {
-    end: Arc<OwnedFd>,
-    thread: Mutex<Option<JoinHandle<()>>>,
+    /// The thread, and what ends it.
+    running: Mutex<Option<(Thread, Arc<OwnedFd>)>>,
 }
 
 /// The address for a process.
@@ -34,7 +35,7 @@ pub(crate) fn address(pid: i32) -> io::Result<SocketAddrUnix> {
 }
 
 impl Server {
-    pub(crate) fn start(pieces: [Arc<OwnedFd>; 2]) -> io::Result<Self> {
+    pub(crate) fn start(pieces: [OwnedFd; 2]) -> io::Result<Self> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
         let pid = rustix::process::getpid().as_raw_nonzero().get();
@@ -42,17 +43,16 @@ impl Server {
         listen(&socket, BACKLOG)?;
         let end = Arc::new(eventfd(0, EventfdFlags::CLOEXEC)?);
         let ended = Arc::clone(&end);
-        let thread = std::thread::Builder::new().name("hipfile stats".to_owned());
-        let thread = thread.spawn(move || serve(&socket, &ended, &pieces))?;
-        Ok(Self { end, thread: Mutex::new(Some(thread)) })
+        let thread = spawn(c"hipfile stats", move || serve(&socket, &ended, &pieces))?;
+        Ok(Self { running: Mutex::new(Some((thread, end))) })
     }
 
     pub(crate) fn stop(&self) {
-        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(thread) = thread
-            && rustix::io::write(&self.end, &1_u64.to_ne_bytes()).is_ok()
+        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some((thread, end)) = running
+            && rustix::io::write(&end, &1_u64.to_ne_bytes()).is_ok()
         {
-            let _ = thread.join();
+            thread.join();
         }
     }
 }
@@ -63,7 +63,7 @@ impl Drop for Server {
     }
 }
 
-fn serve(socket: &OwnedFd, end: &OwnedFd, pieces: &[Arc<OwnedFd>; 2]) {
+fn serve(socket: &OwnedFd, end: &OwnedFd, pieces: &[OwnedFd; 2]) {
     loop {
         let mut asked = [PollFd::new(socket, PollFlags::IN), PollFd::new(end, PollFlags::IN)];
         match poll(&mut asked, None) {
@@ -94,7 +94,7 @@ fn may_look(client: &OwnedFd) -> bool {
     sockopt::socket_peercred(client).is_ok_and(|peer| peer.uid == me || peer.uid.is_root())
 }
 
-fn send(client: &OwnedFd, number: i32, piece: &Arc<OwnedFd>) -> rustix::io::Result<()> {
+fn send(client: &OwnedFd, number: i32, piece: &OwnedFd) -> rustix::io::Result<()> {
     let fds = [piece.as_fd()];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut control = SendAncillaryBuffer::new(&mut space);

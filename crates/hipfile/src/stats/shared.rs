@@ -4,7 +4,6 @@
 use std::ffi::CStr;
 use std::os::fd::OwnedFd;
 use std::ptr::{self, NonNull};
-use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
@@ -16,7 +15,6 @@ use rustix::mm::{MapFlags, ProtFlags, mmap};
 pub(crate) struct Shared {
     memory: NonNull<AtomicU64>,
     words: usize,
-    fd: Arc<OwnedFd>,
 }
 
 // SAFETY: the memory is only used as atomics.
@@ -25,8 +23,8 @@ unsafe impl Send for Shared {}
 unsafe impl Sync for Shared {}
 
 impl Shared {
-    /// So many words, all zero. Needs Linux 5.1, which can keep others from writing.
-    pub(crate) fn new(name: &CStr, words: usize) -> Result<Self, Errno> {
+    /// So many words, all zero, and what others look at them through. Needs Linux 5.1, which can keep others from writing.
+    pub(crate) fn new(name: &CStr, words: usize) -> Result<(Self, OwnedFd), Errno> {
         let length = words * size_of::<AtomicU64>();
         let fd = memfd_create(name, MemfdFlags::ALLOW_SEALING | MemfdFlags::CLOEXEC)?;
         ftruncate(&fd, length as u64)?;
@@ -37,7 +35,7 @@ impl Shared {
         };
         fcntl_add_seals(&fd, SealFlags::SHRINK | SealFlags::FUTURE_WRITE)?;
         let memory = NonNull::new(memory.cast()).ok_or(Errno::NOMEM)?;
-        Ok(Self { memory, words, fd: Arc::new(fd) })
+        Ok((Self { memory, words }, fd))
     }
 
     /// All words.
@@ -49,10 +47,5 @@ impl Shared {
     /// One word.
     pub(crate) fn word(&self, index: usize) -> Option<&AtomicU64> {
         self.words().get(index)
-    }
-
-    /// What others look at it through.
-    pub(crate) fn reader(&self) -> Arc<OwnedFd> {
-        Arc::clone(&self.fd)
     }
 }

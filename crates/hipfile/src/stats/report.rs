@@ -1,0 +1,138 @@
+//! Statistics as `ais-stats` prints them.
+#![allow(clippy::cast_precision_loss, reason = "three digits are shown")]
+
+use std::fmt::Write as _;
+
+use super::{GpuStats, SIZES, Side, Snapshot};
+
+/// The sides of a GPU in the order of the report, by the names they have there.
+const SIDES: [&str; 4] = ["Fastpath Read", "Fastpath Write", "Fallback Read", "Fallback Write"];
+
+const FIRST_COLUMN: usize = 16;
+const COLUMN: usize = 34;
+
+fn sides(gpu: &GpuStats) -> [&Side; 4] {
+    let [fast_read, fast_write] = &gpu.fastpath;
+    let [slow_read, slow_write] = &gpu.fallback;
+    [fast_read, fast_write, slow_read, slow_write]
+}
+
+/// Sums of one kind of transfer.
+#[derive(Clone, Copy, Default)]
+struct Sums {
+    bytes: u64,
+    count: u64,
+    micros: u64,
+    errors: u64,
+}
+
+impl Sums {
+    fn of(side: &Side) -> Self {
+        let (bytes, count, time, errors) = side.totals();
+        Self { bytes, count, micros: u64::try_from(time.as_micros()).unwrap_or(u64::MAX), errors }
+    }
+
+    fn and(self, other: Self) -> Self {
+        Self {
+            bytes: self.bytes.wrapping_add(other.bytes),
+            count: self.count.wrapping_add(other.count),
+            micros: self.micros.wrapping_add(other.micros),
+            errors: self.errors.wrapping_add(other.errors),
+        }
+    }
+
+    fn bandwidth(self) -> f64 {
+        const GIB: f64 = (1_u64 << 30) as f64;
+        if self.micros == 0 { 0.0 } else { self.bytes as f64 / GIB / (self.micros as f64 / 1e6) }
+    }
+
+    fn latency(self) -> f64 {
+        if self.count == 0 { 0.0 } else { self.micros as f64 / self.count as f64 }
+    }
+}
+
+/// Transfers of the size with this index.
+fn at(side: &Side, index: usize) -> Sums {
+    let of = |table: &[u64; SIZES]| table.get(index).copied().unwrap_or_default();
+    Sums {
+        bytes: of(&side.bytes),
+        count: of(&side.count),
+        micros: of(&side.micros),
+        errors: of(&side.errors),
+    }
+}
+
+/// What sizes a row of a table has, in KiB.
+fn range(size: usize) -> String {
+    match size {
+        0 => "0-4".to_owned(),
+        size if size + 1 == SIZES => format!("{}-...", 2_u64 << size),
+        size => format!("{}-{}", 2_u64 << size, 4_u64 << size),
+    }
+}
+
+type Cell = fn(Sums) -> String;
+
+const TABLES: [(&str, &str, Cell); 4] = [
+    ("IO Size", "Size (B)", |sums| sums.bytes.to_string()),
+    ("Bandwidth", "Bandwidth (GiB/s)", |sums| format!("{:.3}", sums.bandwidth())),
+    ("Latency", "Latency (us)", |sums| format!("{:.1}", sums.latency())),
+    ("Errors", "Error Count", |sums| sums.errors.to_string()),
+];
+
+impl Snapshot {
+    /// The lines that `ais-stats` prints, and then the reasons why requests were not direct, which it does not know.
+    pub fn report(&self) -> String {
+        let mut text = format!(
+            "AIS-STATS Version: 1\nHipFile Stats Level: {}\nFile Handle Registrations: {}\n\
+             Buffer Registrations: {}\nFastpath Rejections: {}\n\n",
+            self.level, self.files, self.buffers, self.refused
+        );
+        for (index, name) in SIDES.iter().enumerate() {
+            let of_name = || self.gpus.iter().filter_map(|gpu| sides(gpu).get(index).copied());
+            let sums = of_name().fold(Sums::default(), |sums, side| sums.and(Sums::of(side)));
+            let unaligned: u64 = of_name().map(|side| side.unaligned).sum();
+            let _ = write!(
+                text,
+                "Total {name} Size (B): {}\nAverage {name} Bandwidth (GiB/s): {:.3}\n\
+                 Average {name} Latency (us): {:.1}\nTotal {name} Errors: {}\nTotal {name} Unaligned: {unaligned}\n\n",
+                sums.bytes,
+                sums.bandwidth(),
+                sums.latency(),
+                sums.errors
+            );
+        }
+        for gpu in &self.gpus {
+            let _ = writeln!(text, "GPU {}:", gpu.index);
+            for table in TABLES {
+                self::table(&mut text, gpu, table);
+            }
+            for (name, side) in SIDES.iter().zip(sides(gpu)) {
+                let _ = writeln!(text, "{name} Unaligned Count: {}", side.unaligned);
+            }
+        }
+        if !self.reasons.is_empty() {
+            text.push_str("\nNot direct, because\n");
+        }
+        for (reason, count) in &self.reasons {
+            let _ = writeln!(text, "{count:>10}  {}", reason.text());
+        }
+        text
+    }
+}
+
+fn table(text: &mut String, gpu: &GpuStats, (title, column, cell): (&str, &str, Cell)) {
+    let _ = writeln!(text, "{title} Histogram");
+    let _ = write!(text, "{:<FIRST_COLUMN$}", "IO Size (KiB)");
+    for name in SIDES {
+        let _ = write!(text, "{:>COLUMN$}", format!("{name} {column}"));
+    }
+    text.push('\n');
+    for size in 0..SIZES {
+        let _ = write!(text, "{:<FIRST_COLUMN$}", range(size));
+        for side in sides(gpu) {
+            let _ = write!(text, "{:>COLUMN$}", cell(at(side, size)));
+        }
+        text.push('\n');
+    }
+}

@@ -1,0 +1,147 @@
+//! The statistics of another program, also after its end.
+
+use std::io::{self, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
+use std::thread;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::{Errno, pread};
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SocketFlags, SocketType,
+    connect, recvmsg, socket_with,
+};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+
+use super::server::address;
+use super::{REGION_BYTES, Snapshot};
+
+/// The longest pause before a program that has not used hipFile yet is asked again.
+const LONGEST_PAUSE: Duration = Duration::from_millis(100);
+
+/// More than the second piece will ever have.
+const MOST_BYTES: usize = 64 << 10;
+
+/// A program and, once it has used hipFile, its counters.
+#[derive(Debug)]
+pub struct Watch {
+    pid: i32,
+    process: OwnedFd,
+    pieces: [Option<OwnedFd>; 2],
+}
+
+impl Watch {
+    /// A process that runs.
+    ///
+    /// # Errors
+    ///
+    /// `ESRCH` if there is none.
+    pub fn new(pid: i32) -> io::Result<Self> {
+        let id = Pid::from_raw(pid).filter(|_| pid > 0).ok_or(Errno::SRCH)?;
+        let process = pidfd_open(id, PidfdFlags::empty())?;
+        Ok(Self { pid, process, pieces: [None, None] })
+    }
+
+    /// Waits until the program has opened the driver, and gets its counters; they stay readable after its end.
+    ///
+    /// # Errors
+    ///
+    /// When it ends before, belongs to somebody else, or has counters of another layout.
+    pub fn connect(&mut self) -> io::Result<()> {
+        let mut pause = Duration::ZERO;
+        while !self.ask()? {
+            if self.wait_for_end(Some(pause))? {
+                let text = format!("process {} ended and had not used hipFile", self.pid);
+                return Err(io::Error::new(io::ErrorKind::NotFound, text));
+            }
+            pause = (pause + Duration::from_millis(1)).min(LONGEST_PAUSE);
+        }
+        Ok(())
+    }
+
+    /// Whether it has answered.
+    fn ask(&mut self) -> io::Result<bool> {
+        let socket =
+            socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+        match connect(&socket, &address(self.pid)?) {
+            Ok(()) => {}
+            Err(Errno::CONNREFUSED | Errno::INTR | Errno::AGAIN) => return Ok(false),
+            Err(errno) => return Err(errno.into()),
+        }
+        let mut pieces = [None, None];
+        while let Some((number, fd)) = receive(&socket)? {
+            let index = usize::try_from(number).ok().and_then(|number| number.checked_sub(1));
+            if let Some(place) = index.and_then(|index| pieces.get_mut(index)) {
+                *place = fd;
+            }
+        }
+        let Some(first) = &pieces[0] else {
+            let text = format!("process {} does not show its statistics to this user", self.pid);
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
+        };
+        let found = rustix::fs::fstat(first)?.st_size;
+        if usize::try_from(found) != Ok(REGION_BYTES) {
+            let text = format!(
+                "process {}: its statistics are {found} bytes; expected {REGION_BYTES}, those of version 1",
+                self.pid
+            );
+            return Err(io::Error::new(io::ErrorKind::InvalidData, text));
+        }
+        self.pieces = pieces;
+        Ok(true)
+    }
+
+    /// Waits until the program has ended, at most so long; whether it has.
+    pub fn wait_for_end(&self, most: Option<Duration>) -> io::Result<bool> {
+        let time = most.and_then(|most| Timespec::try_from(most).ok());
+        loop {
+            let mut asked = [PollFd::new(&self.process, PollFlags::IN)];
+            match poll(&mut asked, time.as_ref()) {
+                Ok(count) => return Ok(count > 0),
+                // It waits anew, which is long enough.
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+    }
+
+    /// The counters now; `None` before [`Watch::connect`].
+    pub fn snapshot(&self) -> io::Result<Option<Snapshot>> {
+        let [Some(first), second] = &self.pieces else { return Ok(None) };
+        // A program with AMD's library has no second piece.
+        let second = second.as_ref().map_or(Ok(Vec::new()), words)?;
+        Ok(Some(Snapshot::parse(&words(first)?, &second)))
+    }
+}
+
+fn receive(socket: &OwnedFd) -> io::Result<Option<(i32, Option<OwnedFd>)>> {
+    let mut number = [0; 4];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let got = loop {
+        let places = &mut [IoSliceMut::new(&mut number)];
+        match recvmsg(socket, places, &mut control, RecvFlags::CMSG_CLOEXEC) {
+            Err(Errno::INTR) => thread::yield_now(),
+            Ok(got) => break got.bytes,
+            // It has ended meanwhile.
+            Err(Errno::CONNRESET) => break 0,
+            Err(errno) => return Err(errno.into()),
+        }
+    };
+    if got < number.len() {
+        return Ok(None);
+    }
+    let fds = control.drain().filter_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(fds) => Some(fds),
+        _ => None,
+    });
+    Ok(Some((i32::from_ne_bytes(number), fds.flatten().next())))
+}
+
+fn words(piece: &OwnedFd) -> io::Result<Vec<u64>> {
+    let mut bytes = vec![0; MOST_BYTES];
+    let length = pread(piece, &mut bytes, 0)?;
+    let (whole, _) = bytes.get(..length).unwrap_or_default().as_chunks::<8>();
+    Ok(whole.iter().map(|word| u64::from_ne_bytes(*word)).collect())
+}
