@@ -120,7 +120,7 @@ fn execute(command: &mut Command) -> anyhow::Result<Outcome> {
 }
 
 /// The cargo that runs this program.
-fn cargo_command(root: &Path, arguments: &str) -> Command {
+pub(crate) fn cargo_command(root: &Path, arguments: &str) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root).args(arguments.split(' '));
     command

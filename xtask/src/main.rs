@@ -8,10 +8,11 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a task talks to whoever runs it")]
 
 mod ci;
+mod dist;
 mod generate;
 
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context as _;
@@ -35,6 +36,11 @@ enum Task {
     },
     /// Run every check of the repository and print a summary
     Ci,
+    /// Build the C library and lay it out as it is installed: lib, include, what pkg-config and CMake look for
+    Dist {
+        /// The directory, as `/usr/local` would be
+        directory: PathBuf,
+    },
     /// Run the program itself, for transcripts
     #[command(hide = true)]
     Fastpath {
@@ -47,6 +53,7 @@ fn main() -> ExitCode {
     let result = match Args::parse().task {
         Task::Generate { check } => repository().and_then(|root| generate::run(root, check)),
         Task::Ci => repository().map(ci::run),
+        Task::Dist { directory } => repository().and_then(|root| dist::run(root, &directory)),
         Task::Fastpath { arguments } => {
             let name = OsString::from("fastpath");
             return fastpath::run(std::iter::once(name).chain(arguments));

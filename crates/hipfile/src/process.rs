@@ -21,6 +21,9 @@ static PLACE: AtomicPtr<AtomicPtr<Arc<Runtime>>> = AtomicPtr::new(ptr::null_mut(
 /// Where it is if there is no page to be had: then a child is not told from its parent.
 static NO_PAGE: AtomicPtr<Arc<Runtime>> = AtomicPtr::new(ptr::null_mut());
 
+/// The runtime that was shut down last: threads may be inside it, and it is no lost memory.
+static LAST: AtomicPtr<Arc<Runtime>> = AtomicPtr::new(ptr::null_mut());
+
 fn place() -> &'static AtomicPtr<Arc<Runtime>> {
     let known = NonNull::new(PLACE.load(Ordering::Acquire)).or_else(make_place);
     // SAFETY: it is a page that is never unmapped, zero at first, which is a null pointer.
@@ -92,6 +95,7 @@ pub fn shutdown() {
     let last = unsafe { place.as_ref() }.swap(ptr::null_mut(), Ordering::AcqRel);
     // SAFETY: as in `runtime`.
     if let Some(runtime) = unsafe { last.as_ref() } {
+        LAST.store(last, Ordering::Release);
         runtime.stop();
     }
 }

@@ -80,6 +80,15 @@ impl Program {
     }
 
     pub(crate) fn build(compiler: &str, source: &str, arguments: &[&str]) -> Self {
+        Self::link(compiler, source, arguments, &["-lamdhip64", "-lhipfile"])
+    }
+
+    pub(crate) fn link(
+        compiler: &str,
+        source: &str,
+        arguments: &[&str],
+        libraries: &[&str],
+    ) -> Self {
         let install = Install::new();
         let binary = install.root().join("program");
         let output = Command::new(compiler)
@@ -97,7 +106,9 @@ impl Program {
             .arg("-L")
             .arg(install.lib())
             // A program that loads the library itself calls none of it by name.
-            .args(["-Wl,--as-needed", "-lamdhip64", "-lhipfile", "-lpthread", "-ldl"])
+            .arg("-Wl,--as-needed")
+            .args(libraries)
+            .args(["-lpthread", "-ldl"])
             .output()
             .expect("the compiler starts");
         let stderr = String::from_utf8_lossy(&output.stderr);
@@ -169,7 +180,8 @@ pub(crate) fn assert_passes(what: &str, command: &mut Command) -> String {
 }
 
 /// Has a command run where the kernel's own configuration cannot be read, so that a kernel built without P2PDMA does not keep
-/// the simulation from the fastpath. An option that nobody can see is the driver's to decide.
+/// the simulation from the fastpath. An option that nobody can see is the driver's to decide. With `RELEASE_FILE` the kernel has
+/// that release as well.
 const MASKED: &str = "set -e
 mask() { if [ -e \"$1\" ]; then mount --bind \"$2\" \"$1\"; fi; }
 empty=$(mktemp -d); touch \"$empty/file\"; mkdir \"$empty/folder\"
@@ -177,20 +189,32 @@ mask /proc/config.gz \"$empty/file\"
 mask /proc/kallsyms \"$empty/file\"
 mask /boot \"$empty/folder\"
 mask /lib/modules \"$empty/folder\"
+if [ -n \"$RELEASE_FILE\" ]; then mask /proc/sys/kernel/osrelease \"$RELEASE_FILE\"; fi
 exec \"$@\"";
+
+const ROOT_MASK: &[&str] = &["unshare", "--mount", "sh", "-c", MASKED, "sh"];
+const USER_MASK: &[&str] = &["unshare", "--map-root-user", "--mount", "sh", "-c", MASKED, "sh"];
+
+/// The runner that hides the kernel's configuration, needed or not; `None`, and it is said why, if that is not allowed here.
+pub(crate) fn masking_runner() -> Option<&'static [&'static str]> {
+    let found = [ROOT_MASK, USER_MASK].into_iter().find(|runner| {
+        let mut words = runner.iter().chain([&"true"]);
+        let mut command = Command::new(words.next().expect("a program"));
+        command.args(words).output().is_ok_and(|output| output.status.success())
+    });
+    if found.is_none() {
+        println!("skipped, because mounts cannot be made here");
+    }
+    found
+}
 
 /// What has to come before a command so that the fastpath can be taken here; `None`, and it is said why, if nothing helps.
 pub(crate) fn fast_runner() -> Option<&'static [&'static str]> {
-    const RUNNERS: [&[&str]; 3] = [
-        &[],
-        &["unshare", "--mount", "sh", "-c", MASKED, "sh"],
-        &["unshare", "--map-root-user", "--mount", "sh", "-c", MASKED, "sh"],
-    ];
     static FOUND: OnceLock<Option<&'static [&'static str]>> = OnceLock::new();
     let found = *FOUND.get_or_init(|| {
         let probe = Program::new("probe.c");
         let folder = direct_folder();
-        RUNNERS.into_iter().find(|runner| {
+        [&[], ROOT_MASK, USER_MASK].into_iter().find(|runner| {
             let mut command = probe.command(runner);
             command.arg(folder.path()).env("HIPFILE_UNSUPPORTED_FILE_SYSTEMS", "true");
             command.output().is_ok_and(|output| output.status.success())
