@@ -126,7 +126,12 @@ impl Tree for DirTree {
         if size > want.limit {
             return Err(ReadError::TooLarge(want.limit));
         }
-        let bytes = read_limited(&file, size, want)?;
+        let bytes = match want.extract {
+            Some(extract) => extract(&mut std::fs::File::from(file)).map_err(|error| {
+                ReadError::Os(Errno::from_io_error(&error).unwrap_or(Errno::IO))
+            })?,
+            None => read_limited(&file, size, want)?,
+        };
         #[allow(clippy::useless_conversion, reason = "the width differs between architectures")]
         let id = FileId { device: u64::from(stat.st_dev), inode: u64::from(stat.st_ino) };
         Ok(Content { bytes, id })

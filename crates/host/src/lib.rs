@@ -29,6 +29,7 @@ pub use installed::Installed;
 pub use kernel::{Asked, Facts, KernelFacts, Scope, gather, gather_layers};
 pub use os::{Environment, OsRelease};
 pub use tree::{
-    Content, Entry, FileId, FileKind, LineFilter, ReadError, Redaction, Stat, Tree, Want, join_link,
+    Content, Entry, Extraction, FileId, FileKind, LineFilter, ReadError, ReadSeek, Redaction, Stat,
+    Tree, Want, join_link,
 };
 pub use witness::{Evidence, Kind, State, Symbols, Witness, config_witness};

@@ -92,7 +92,18 @@ pub struct Want {
     pub lines: Option<LineFilter>,
     /// What to do to the bytes before a snapshot keeps them. It must not change what the reader finds in them.
     pub redact: Option<Redaction>,
+    /// What is taken out of a file that is too large to be read whole; that is the content then. Taken out of what was taken
+    /// out it is the same. A tree that holds its files in memory may give the whole file instead.
+    pub extract: Option<Extraction>,
 }
+
+/// A file that is read in places.
+pub trait ReadSeek: std::io::Read + std::io::Seek {}
+
+impl<T: std::io::Read + std::io::Seek> ReadSeek for T {}
+
+/// Takes out of a file what is used of it.
+pub type Extraction = fn(&mut dyn ReadSeek) -> std::io::Result<Vec<u8>>;
 
 /// Appends to the output what is used of one line (given without its line end). Line numbers stay as they are. What it
 /// keeps of a line it keeps again of what it kept: a snapshot holds filtered lines, and its reader filters them anew.
@@ -104,12 +115,12 @@ pub type Redaction = fn(&[u8]) -> Vec<u8>;
 impl Want {
     /// The whole of a file of at most `limit` bytes.
     pub const fn whole(limit: usize) -> Self {
-        Self { limit, lines: None, redact: None }
+        Self { limit, lines: None, redact: None, extract: None }
     }
 
     /// A file of at most `limit` bytes, through a line filter.
     pub const fn lines(limit: usize, filter: LineFilter) -> Self {
-        Self { limit, lines: Some(filter), redact: None }
+        Self { limit, lines: Some(filter), redact: None, extract: None }
     }
 }
 

@@ -171,7 +171,8 @@ const KALLSYMS_LIMIT: usize = 48 << 20;
 /// The symbols that only `p2pdma.c` defines.
 const SYMBOL_NAMES: [&[u8]; 2] = [b"pci_p2pdma_add_resource", b"pci_p2pdma_distance_many"];
 
-const CONFIG: Want = Want { limit: CONFIG_LIMIT, lines: None, redact: Some(crate::redact::config) };
+const CONFIG: Want =
+    Want { limit: CONFIG_LIMIT, lines: None, redact: Some(crate::redact::config), extract: None };
 
 impl Witness {
     fn new(path: &str, kind: Kind, state: State) -> Self {

@@ -40,7 +40,8 @@ impl Variable {
 /// Reads a variable; `None` if it is not set or there is no EFI.
 pub(super) fn variable(tree: &dyn Tree, name: &str) -> Result<Option<Variable>, Unknown> {
     let path = format!("/sys/firmware/efi/efivars/{name}-4a67b082-0a4c-41cf-b6c7-440b29bb8c4f");
-    let want = Want { limit: VARIABLE_LIMIT, lines: None, redact: Some(redact_variable) };
+    let want =
+        Want { limit: VARIABLE_LIMIT, lines: None, redact: Some(redact_variable), extract: None };
     let content = match tree.read(&path, &want) {
         Ok(content) => content,
         Err(ReadError::Missing | ReadError::NotRecorded) => return Ok(None),

@@ -71,7 +71,7 @@ impl<'a> Small<'a> {
 
     /// The text of a file, through a filter if there is one; invalid UTF-8 is replaced.
     pub(crate) fn text(&mut self, path: &str, lines: Option<LineFilter>) -> Option<String> {
-        let want = Want { limit: LIMIT, lines, redact: None };
+        let want = Want { limit: LIMIT, lines, redact: None, extract: None };
         let content = self.tree.read(path, &want);
         let content = self.ask(path, content)?;
         Some(String::from_utf8_lossy(&content.bytes).into_owned())

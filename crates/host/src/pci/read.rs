@@ -32,7 +32,8 @@ const DEEPEST: usize = 64;
 /// Attributes of sysfs are at most a page.
 const SMALL: usize = 4096;
 
-const CONFIG: Want = Want { limit: config::LIMIT, lines: None, redact: Some(config::redact) };
+const CONFIG: Want =
+    Want { limit: config::LIMIT, lines: None, redact: Some(config::redact), extract: None };
 
 const AMD: u16 = 0x1002;
 

@@ -43,8 +43,8 @@ pub(super) fn image(_: &[u8]) -> Image {
 }
 
 #[cfg(not(feature = "runtime"))]
-pub(super) fn extract(_: &[u8]) -> Vec<u8> {
-    Vec::new()
+pub(super) fn extract(_: &mut dyn crate::tree::ReadSeek) -> std::io::Result<Vec<u8>> {
+    Ok(Vec::new())
 }
 
 #[cfg(feature = "runtime")]
@@ -55,9 +55,13 @@ mod reader {
         SHT_STRTAB, STB_GLOBAL, STB_WEAK, STT_FUNC, STT_GNU_IFUNC, STV_DEFAULT, STV_PROTECTED,
     };
     use object::read::elf::{ElfFile64, FileHeader as _, Sym as _};
+    use object::read::{ReadCache, ReadRef};
+
+    use std::io;
 
     use super::Image;
     use crate::runtime::exports::ALL;
+    use crate::tree::ReadSeek;
 
     const MAGIC: &[u8] = b"\x7fELF";
 
@@ -74,11 +78,11 @@ mod reader {
     const MAX_SONAME: usize = 255;
 
     /// What a library is. Total: every defect is [`Image::Damaged`].
-    pub(in crate::runtime) fn image(bytes: &[u8]) -> Image {
-        if !bytes.starts_with(MAGIC) {
+    pub(in crate::runtime) fn image<'d, R: ReadRef<'d>>(bytes: R) -> Image {
+        if bytes.read_bytes_at(0, MAGIC.len() as u64) != Ok(MAGIC) {
             return Image::NotElf;
         }
-        let Some(head) = bytes.get(..MACHINE_END) else { return Image::Damaged };
+        let Ok(head) = bytes.read_bytes_at(0, MACHINE_END as u64) else { return Image::Damaged };
         if !matches!(head[4], 1 | 2) || !matches!(head[5], 1 | 2) {
             return Image::Damaged;
         }
@@ -88,8 +92,8 @@ mod reader {
         library(bytes).unwrap_or(Image::Damaged)
     }
 
-    fn library(bytes: &[u8]) -> Option<Image> {
-        let file = ElfFile64::<LittleEndian>::parse(bytes).ok()?;
+    fn library<'d, R: ReadRef<'d>>(bytes: R) -> Option<Image> {
+        let file = ElfFile64::<LittleEndian, R>::parse(bytes).ok()?;
         let endian = file.endian();
         if file.elf_header().e_type(endian) != ET_DYN {
             return None;
@@ -126,14 +130,17 @@ mod reader {
         Some(Image::Library { soname, exports })
     }
 
-    /// What a snapshot keeps of a library: the smallest one that is the same to [`image`]. A real runtime has 25 to 40 MB.
-    pub(in crate::runtime) fn extract(bytes: &[u8]) -> Vec<u8> {
-        match image(bytes) {
+    /// What is read of a library: the smallest one that is the same to [`image`]. A real runtime has 25 to 40 MB, of which its
+    /// headers and tables of symbols are looked at.
+    pub(in crate::runtime) fn extract(file: &mut dyn ReadSeek) -> io::Result<Vec<u8>> {
+        // Not to take a file that cannot be read for one that is no library.
+        let _ = file.read(&mut [0])?;
+        Ok(match image(&ReadCache::new(file)) {
             Image::Library { soname, exports } => write(soname.as_deref(), &exports),
             Image::OtherMachine => OTHER.to_vec(),
             Image::NotElf | Image::Unread(_) => Vec::new(),
             Image::Damaged => MAGIC.to_owned(),
-        }
+        })
     }
 
     /// A library with a name and functions, and nothing behind them.
@@ -204,6 +211,14 @@ mod reader {
 
         use super::*;
         use crate::runtime::exports::{AIS_READ, AIS_WRITE};
+
+        fn extract(bytes: &[u8]) -> Vec<u8> {
+            super::extract(&mut io::Cursor::new(bytes)).unwrap()
+        }
+
+        fn image(bytes: &[u8]) -> Image {
+            super::image(bytes)
+        }
 
         fn library(soname: Option<&str>, exports: &[&str]) -> (Image, Vec<u8>) {
             let exports: Vec<String> = exports.iter().map(|&name| name.to_owned()).collect();

@@ -11,10 +11,12 @@ use crate::tree::{Content, Entry, FileId, FileKind, ReadError, Want, join_link};
 use crate::witness::Evidence;
 
 /// The loader's cache has 20 to 500 kB.
-const CACHE: Want = Want { limit: 8 << 20, lines: None, redact: Some(cache::extract) };
+const CACHE: Want =
+    Want { limit: 8 << 20, lines: None, redact: Some(cache::extract), extract: None };
 
 /// A real `libamdhip64` has 25 to 40 MB; a snapshot never holds more than 64 MB of originals.
-const LIBRARY: Want = Want { limit: 48 << 20, lines: None, redact: Some(elf::extract) };
+const LIBRARY: Want =
+    Want { limit: 256 << 20, lines: None, redact: None, extract: Some(elf::extract) };
 
 /// More directories than anyone names in `LD_LIBRARY_PATH`.
 const MAX_DIRECTORIES: usize = 128;
@@ -277,7 +279,7 @@ impl<'a> Search<'a> {
             }
             looked_at += 1;
             let (id, image) = match self.read(&file) {
-                Ok(content) => (Some(content.id), elf::image(&content.bytes)),
+                Ok(content) => (Some(content.id), elf::image(content.bytes.as_slice())),
                 Err(ReadError::Missing) => continue,
                 Err(error) => (None, Image::Unread(error.to_string())),
             };

@@ -122,7 +122,9 @@ impl Kept {
                 self.filter.is_some_and(|other| fn_addr_eq(other, filter))
             }
             (Way::Filtered, None) => false,
-            (Way::Redacted, _) => want.lines.is_none() && want.redact.is_some(),
+            (Way::Redacted, _) => {
+                want.lines.is_none() && (want.redact.is_some() || want.extract.is_some())
+            }
             (Way::Whole, _) => true,
         }
     }
@@ -220,6 +222,7 @@ impl Memory {
         let way = match (want.lines, want.redact) {
             (Some(_), _) => Way::Filtered,
             (None, Some(_)) => Way::Redacted,
+            (None, None) if want.extract.is_some() => Way::Redacted,
             (None, None) => Way::Whole,
         };
         let mut hasher = DefaultHasher::new();

@@ -29,7 +29,7 @@ const MAX_LAYERS: usize = 512;
 /// The longest text that is kept of an option's value other than a path: no real one is as long.
 const MAX_WORD: usize = 32;
 
-const TABLE: Want = Want { limit: TABLE_LIMIT, lines: None, redact: Some(redact) };
+const TABLE: Want = Want { limit: TABLE_LIMIT, lines: None, redact: Some(redact), extract: None };
 
 /// File systems that AMD's `ais-check` does not list either: they hold no files on a device, or none that matter.
 const PSEUDO: &[&str] = &[
