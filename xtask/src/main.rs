@@ -36,7 +36,7 @@ enum Task {
     },
     /// Run every check of the repository and print a summary
     Ci,
-    /// Build the C library and lay it out as it is installed: lib, include, what pkg-config and CMake look for
+    /// Build the C library and lay it out as it is installed: lib, include, what build tools look for
     Dist {
         /// The directory, as `/usr/local` would be
         directory: PathBuf,

@@ -433,13 +433,13 @@ hipFileError_t hipFileDriverGetProperties(hipFileDriverProps_t *props);
 /** Accepted and kept; this library does not poll. */
 hipFileError_t hipFileDriverSetPollMode(bool poll, size_t poll_threshold_size);
 
-/** The largest transfer that is given to the fastpath at once, in KiB. */
+/** The largest transfer that is given to the fastpath at once, in KiB. Larger ones go in pieces. */
 hipFileError_t hipFileDriverSetMaxDirectIOSize(size_t max_direct_io_size);
 
-/** The most memory for caches, in KiB. */
+/** The most host memory for the large pieces of the fallback, in KiB. */
 hipFileError_t hipFileDriverSetMaxCacheSize(size_t max_cache_size);
 
-/** The most pinned memory, in KiB. */
+/** The same: that memory is pinned. The smaller of the two counts. */
 hipFileError_t hipFileDriverSetMaxPinnedMemSize(size_t max_pinned_size);
 
 /** Makes a batch with room for max_nr operations, at most 128. */

@@ -97,6 +97,21 @@ fn parameters() {
 }
 
 #[test]
+fn limits_that_are_set_act() {
+    let program = Program::new("limits.c");
+    let folder = direct_folder();
+    for (way, runner) in [("slow", Some(&[][..])), ("fast", fast_runner())] {
+        let Some(runner) = runner else { continue };
+        let mut command = program.command(runner);
+        command.arg(folder.path()).arg(way).env("HIPFILE_UNSUPPORTED_FILE_SYSTEMS", "true");
+        if way == "slow" {
+            command.env("HIPFILE_FORCE_COMPAT_MODE", "true");
+        }
+        assert_passes(way, &mut command);
+    }
+}
+
+#[test]
 fn faults() {
     let Some(runner) = fast_runner() else { return };
     let program = Program::new("faults.c");
@@ -378,7 +393,7 @@ fn a_blocked_kernel_keeps_io_off_the_fastpath() {
     assert_eq!(said.matches("data may be corrupted").count(), 1, "{said}");
 }
 
-/// The programs' own memory under AddressSanitizer, and that it is really there.
+/// The programs' own memory under `AddressSanitizer`, and that it is really there.
 #[test]
 fn address_sanitizer_finds_nothing() {
     let compiler = compilers().into_iter().next().expect("one");

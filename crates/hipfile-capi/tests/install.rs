@@ -99,8 +99,8 @@ fn cmake() {
         .output()
         .expect("it starts");
     assert!(configure.status.success(), "{}", String::from_utf8_lossy(&configure.stderr));
-    let built = Command::new("cmake").arg("--build").arg(&build).output().expect("it starts");
-    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stdout));
+    let output = Command::new("cmake").arg("--build").arg(&build).output().expect("it starts");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
     run_there("cmake", &build.join("user"), &install);
     // A version that this one does not stand for.
     std::fs::write(

@@ -194,13 +194,31 @@ impl<'a> Part<'a> {
 }
 
 /// The lanes at rest.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Lanes {
     shards: [Mutex<Vec<Lane>>; SHARDS],
     large: AtomicUsize,
+    /// Large lanes at most.
+    most: AtomicUsize,
+}
+
+impl Default for Lanes {
+    fn default() -> Self {
+        Self {
+            shards: Default::default(),
+            large: AtomicUsize::new(0),
+            most: AtomicUsize::new(LARGE_LANES),
+        }
+    }
 }
 
 impl Lanes {
+    /// Has large lanes take so many bytes at most. Those that are there stay; requests that find none take small ones.
+    pub(crate) fn limit(&self, bytes: u64) {
+        let lanes = usize::try_from(bytes / (2 * LARGE as u64)).unwrap_or(usize::MAX);
+        self.most.store(lanes, Ordering::Relaxed);
+    }
+
     fn shard(&self, device: i32) -> &Mutex<Vec<Lane>> {
         let index = device.rem_euclid(SHARDS as i32) as usize;
         self.shards.get(index).unwrap_or(&self.shards[0])
@@ -226,7 +244,8 @@ impl Lanes {
     }
 
     fn reserve(&self) -> bool {
-        let more = |count: usize| (count < LARGE_LANES).then_some(count + 1);
+        let most = self.most.load(Ordering::Relaxed);
+        let more = |count: usize| (count < most).then_some(count + 1);
         self.large.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
     }
 

@@ -18,7 +18,7 @@ use crate::transfer::MAX_SIZE;
 pub struct Properties {
     /// Below it, reads are polled for; kept only.
     pub poll_threshold: u64,
-    /// The largest request to the driver.
+    /// The largest request to the driver; larger ones go in pieces.
     pub max_direct_io: u64,
     /// `hipFileDriverStatusFlags_t`: NVMe, and peer-to-peer with it, if the fastpath is open.
     pub status_flags: u32,
@@ -26,11 +26,11 @@ pub struct Properties {
     pub control_flags: u32,
     /// `hipFileFeatureFlags_t`: batches, streams, parallel I/O.
     pub features: u32,
-    /// Host memory for the fallback at most.
+    /// Host memory for the fallback's large pieces at most.
     pub max_device_cache: u64,
     /// Of that, one piece.
     pub per_buffer_cache: u64,
-    /// Pinned memory; kept only.
+    /// Pinned memory at most, which is what the fallback's is.
     pub max_pinned: u64,
     /// Operations in a batch.
     pub max_batch: u32,
@@ -59,6 +59,8 @@ const SIZES: [u64; 12] = [
     4,                           // poll threshold
     0,                           // batch timeout
 ];
+
+const PAGE: usize = 4096;
 
 /// Of [`SIZES`].
 const MAX_DIRECT_IO: usize = 5;
@@ -103,6 +105,12 @@ fn unknown<T>() -> Result<T, Error> {
 impl Parameters {
     fn size(&self, number: usize) -> u64 {
         self.sizes.get(number).map_or(0, |size| size.load(Ordering::Relaxed))
+    }
+
+    /// Bytes that go directly at once: whole pages, at least one.
+    pub(crate) fn max_direct_io(&self) -> usize {
+        let bytes = self.size(MAX_DIRECT_IO).saturating_mul(1024).min(MAX_SIZE as u64);
+        (bytes as usize & !(PAGE - 1)).max(PAGE)
     }
 
     fn boolean(&self, number: u32) -> bool {
@@ -177,6 +185,10 @@ impl Runtime {
         }
         let Some(place) = self.parameters.sizes.get(number as usize) else { return unknown() };
         place.store(value as u64, Ordering::Relaxed);
+        if [MAX_CACHE, MAX_PINNED].contains(&(number as usize)) {
+            let size = |number| self.parameters.size(number);
+            self.lanes.limit(size(MAX_CACHE).min(size(MAX_PINNED)).saturating_mul(1024));
+        }
         Ok(())
     }
 

@@ -102,7 +102,7 @@ impl<'a> Request<'a> {
             }
         })?;
         match way {
-            Way::Fastpath => self.fast(runtime, gpu),
+            Way::Fastpath => self.fast_in_pieces(runtime, gpu),
             Way::Host => {
                 let begin = runtime.stats.begin();
                 self.recorded(runtime, begin, Path::Fallback, self.host())
@@ -146,6 +146,30 @@ impl<'a> Request<'a> {
                 moved
             }
         }
+    }
+
+    /// An error after the first piece comes with the next call.
+    fn fast_in_pieces(&self, runtime: &Runtime, gpu: &Arc<dyn Gpu>) -> Result<usize, Error> {
+        let most = runtime.parameters.max_direct_io();
+        if self.size <= most {
+            return self.fast(runtime, gpu);
+        }
+        let mut done = 0;
+        while done < self.size {
+            let rest = self.rest(done);
+            let piece = Self { size: rest.size.min(most), ..rest };
+            match piece.fast(runtime, gpu) {
+                Ok(bytes) => {
+                    done += bytes;
+                    if bytes < piece.size {
+                        break;
+                    }
+                }
+                Err(_) if done > 0 => break,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(done)
     }
 
     fn fast(&self, runtime: &Runtime, gpu: &Arc<dyn Gpu>) -> Result<usize, Error> {

@@ -1,6 +1,6 @@
 /*
- * Calls hipFile as fio's engine does: the driver is opened once in a process, one buffer for each job, whose pieces are at index *
- * block size, one file for each job with O_DIRECT, loops on short transfers. Jobs are threads, or forked processes.
+ * Calls hipFile as fio's engine does: the driver is opened once in a process, one buffer for each job, whose pieces are at
+ * index * block size, one file for each job with O_DIRECT, loops on short transfers. Jobs are threads, or forked processes.
  */
 
 #include <pthread.h>

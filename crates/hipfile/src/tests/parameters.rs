@@ -46,3 +46,21 @@ fn compat_modes_act_on_io_that_starts_later() {
     assert_eq!(fixture.runtime.reasons(handle), Some(vec![(Reason::Forced, 1)]));
     assert_eq!(fixture.transfers(), 0);
 }
+
+#[test]
+fn the_largest_direct_request_divides_larger_ones() {
+    let fixture = Fixture::new();
+    let bytes = super::fixture::pattern(64 << 10, 1);
+    let (_file, handle) = fixture.file("a", 0, &bytes);
+    let buffer = fixture.buffer(64 << 10);
+    fixture.runtime.set_max_direct_io(16).unwrap();
+    assert_eq!(fixture.read(handle, buffer, 64 << 10, 0, 0), Ok(64 << 10));
+    assert_eq!(fixture.transfers(), 4);
+    assert!(fixture.mock.peek(buffer, 64 << 10) == bytes);
+    // The end of the file ends it.
+    assert_eq!(fixture.read(handle, buffer, 32 << 10, 48 << 10, 0), Ok(16 << 10));
+    // Less than a page cannot go directly.
+    fixture.runtime.set_max_direct_io(1).unwrap();
+    assert_eq!(fixture.write(handle, buffer, 8 << 10, 8 << 10, 0), Ok(8 << 10));
+    assert!(fixture.content("a")[8 << 10..16 << 10] == bytes[48 << 10..56 << 10]);
+}
