@@ -30,6 +30,7 @@ mod found;
 mod image;
 mod limits;
 mod names;
+mod regular;
 mod source;
 mod symbols;
 mod text;

@@ -145,8 +145,13 @@ fn nobody_there_and_nobody_answering() {
     drop(server);
     let error = client.get(&Request::whole(&url, &Meter::default())).unwrap_err();
     assert!(message(&error).starts_with(&url), "{error}");
-    for url in ["ftp://h/x", "http://"] {
-        assert!(client.get(&Request::whole(url, &Meter::default())).is_err());
+    for (url, expected) in [
+        ("ftp://h/x", "ftp://h/x: expected http, https, file or a path, found `ftp`"),
+        ("http://", "http://: it names no host"),
+        ("https://:80/x", "https://:80/x: it names no host"),
+    ] {
+        let error = client.get(&Request::whole(url, &Meter::default())).unwrap_err();
+        assert_eq!(message(&error), expected);
     }
 }
 
@@ -486,4 +491,101 @@ fn addresses_with_odd_characters() {
     let (folder, content, server) = serving(500);
     fs::write(folder.path().join("a b^1~.rpm"), &content).unwrap();
     assert_eq!(whole(&join(&server.url("x"), "a b^1~.rpm"), 500).unwrap(), content);
+}
+
+#[test]
+fn a_server_that_drips_is_given_up() {
+    let (_folder, _, server) = serving(100_000);
+    let least_time = Duration::from_millis(200);
+    let impatient = Options { tries: 2, least_time, least_bytes: 1000, ..options() };
+    let client = Client::new(impatient).unwrap();
+    server.fault("file", Fault::Drip(Duration::from_millis(5)));
+    let started = Instant::now();
+    let response = client.get(&Request::whole(&server.url("file"), &Meter::default())).unwrap();
+    let error = response.bytes(1 << 20).unwrap_err();
+    assert!(message(&error).contains("bytes in 0.2 s, expected at least 1000"), "{error}");
+    assert!(message(&error).ends_with("(tried 2 times)"), "{error}");
+    assert!(started.elapsed() < Duration::from_secs(3));
+    server.heal();
+    // One that is slow, and fast enough.
+    server.fault("file", Fault::Slow(Duration::from_millis(300)));
+    let response = client.get(&Request::whole(&server.url("file"), &Meter::default())).unwrap();
+    assert_eq!(response.bytes(1 << 20).unwrap().len(), 100_000);
+}
+
+#[test]
+fn a_header_that_drips_is_given_up() {
+    let (_folder, _, server) = serving(1);
+    let read_timeout = Duration::from_millis(300);
+    let client = Client::new(Options { tries: 1, read_timeout, ..options() }).unwrap();
+    server.fault("file", Fault::DripHeader(Duration::from_millis(20)));
+    let started = Instant::now();
+    let error = client.get(&Request::whole(&server.url("file"), &Meter::default())).unwrap_err();
+    assert!(message(&error).contains("timeout"), "{error}");
+    assert!(started.elapsed() < Duration::from_secs(3), "{:?}", started.elapsed());
+}
+
+#[test]
+fn https_to_a_server_that_speaks_http_is_told() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("https://{}/file", listener.local_addr().unwrap());
+    let server = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let _ = stream.read(&mut [0; 100]);
+        let answer = b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n";
+        std::io::Write::write_all(&mut stream, answer).unwrap();
+    });
+    let client = Client::new(Options { tries: 1, ..options() }).unwrap();
+    let error = client.get(&Request::whole(&url, &Meter::default())).unwrap_err();
+    server.join().unwrap();
+    let expected = format!("{url}: offset 0: the server does not speak TLS; http, perhaps");
+    assert_eq!(message(&error), expected);
+}
+
+fn mkfifo(path: &std::path::Path) {
+    let status = std::process::Command::new("mkfifo").arg(path).status().unwrap();
+    assert!(status.success());
+}
+
+#[test]
+fn a_pipe_is_not_waited_for_where_a_file_should_be() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("pipe");
+    mkfifo(&pipe);
+    let expected = format!("{}: expected a regular file", pipe.display());
+    let cache = Cache::temporary(false).unwrap();
+    for url in [pipe.display().to_string(), format!("file://{}", pipe.display())] {
+        assert_eq!(message(&whole(&url, 10).unwrap_err()), expected);
+        let error = cache.get(&*client(), &url, 10, &Meter::default()).unwrap_err();
+        assert_eq!(message(&error), expected);
+    }
+}
+
+#[test]
+fn a_cache_entry_that_is_no_file_is_as_good_as_none() {
+    let (_folder, content, server) = serving(1000);
+    let place = tempfile::tempdir().unwrap();
+    let cache = Cache::new(place.path().to_owned(), false).unwrap();
+    let url = server.url("file");
+    let get = || {
+        let mut cached = cache.get(&*client(), &url, 10_000, &Meter::default()).unwrap();
+        (cached.origin, cached.bytes().unwrap())
+    };
+    assert_eq!(get(), (Origin::Fetched, content.clone()));
+    let entry = fs::read_dir(place.path()).unwrap().next().unwrap().unwrap().path();
+    fs::remove_file(&entry).unwrap();
+    mkfifo(&entry);
+    // It is replaced.
+    assert_eq!(get(), (Origin::Fetched, content.clone()));
+    assert_eq!(get(), (Origin::Confirmed, content.clone()));
+    fs::remove_file(&entry).unwrap();
+    fs::create_dir(&entry).unwrap();
+    fs::write(entry.join("mine"), b"x").unwrap();
+    // It is gone around, and nothing in it is touched.
+    for _ in 0..2 {
+        assert_eq!(get(), (Origin::Fetched, content.clone()));
+    }
+    assert!(cache.kept(&url).is_none());
+    assert_eq!(fs::read_dir(place.path()).unwrap().count(), 1);
+    assert_eq!(fs::read(entry.join("mine")).unwrap(), b"x");
 }

@@ -10,6 +10,19 @@ pub(super) fn scheme(url: &str) -> Option<String> {
     sound.then(|| scheme.to_ascii_lowercase())
 }
 
+/// Whether it is an address with a scheme, of whatever kind, and not a plain path.
+pub fn is_address(text: &str) -> bool {
+    scheme(text).is_some()
+}
+
+/// The name of the file behind an address: the last part of its path, escapes resolved.
+pub fn file_name(url: &str) -> String {
+    let path = url.split(['?', '#']).next().unwrap_or(url);
+    let path = path.split_once("://").map_or(path, |(_, rest)| rest);
+    let name = path.rsplit_once('/').map_or("", |(_, name)| name);
+    decode(name).to_string_lossy().into_owned()
+}
+
 /// The local file an address names: a `file` URL or a plain path.
 pub(super) fn local(url: &str) -> Option<PathBuf> {
     match scheme(url).as_deref() {
@@ -168,6 +181,19 @@ mod tests {
     fn credentials_are_not_shown() {
         assert_eq!(shown("http://user:p@ss@h:80/a@b"), "http://h:80/a@b");
         assert_eq!(shown("/a@b"), "/a@b");
+    }
+
+    #[test]
+    fn a_query_is_no_part_of_a_files_name() {
+        for (url, expected) in [
+            ("http://h/a/config-6.8.0-x?a=b/c", "config-6.8.0-x"),
+            ("http://h/config-7.3.4%2Bdeb13#x", "config-7.3.4+deb13"),
+            ("file:///a/b", "b"),
+            ("http://h/", ""),
+            ("http://h", ""),
+        ] {
+            assert_eq!(file_name(url), expected, "{url}");
+        }
     }
 
     #[test]

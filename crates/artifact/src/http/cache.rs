@@ -24,6 +24,7 @@ use sha2::{Digest, Sha256};
 
 use super::error::FetchError;
 use super::{Fetch, Meter, Part, Request, Validators, address};
+use crate::regular;
 
 const MAGIC: &str = "fastpath.cache/1";
 /// The most bytes kept; the entries used longest ago go first.
@@ -229,8 +230,8 @@ impl Cache {
 
     /// A sound entry; anything else is as good as none.
     fn load(&self, url: &str) -> Option<Entry> {
-        let file = File::open(self.path(url)).ok()?;
-        let size = file.metadata().ok()?.len();
+        let (file, metadata) = regular::open(&self.path(url)).ok()?;
+        let size = metadata.len();
         let mut reader = BufReader::new(file).take(HEADER);
         let mut line = String::new();
         let mut next = |line: &mut String| -> Option<u64> {
@@ -306,7 +307,13 @@ impl Cache {
         file.seek(SeekFrom::Start(place)).map_err(failed)?;
         file.write_all(length_line(length).as_bytes()).map_err(failed)?;
         // Not synchronised, which takes most of a second on a busy disk: an entry that a power failure cut is none.
-        let file = file.persist(self.path(url)).map_err(|error| failed(error.error))?;
+        let path = self.path(url);
+        let file = match file.persist(&path) {
+            Ok(file) => file,
+            // A directory stands there, which is not ours to remove: the content is used and not kept.
+            Err(error) if path.is_dir() => error.file.into_file(),
+            Err(error) => return Err(FetchError::File { path, source: error.error }),
+        };
         self.prune();
         let start = header.len() as u64;
         Ok(Cached { origin: Origin::Fetched, length, url: url.to_owned(), file, start })
@@ -340,11 +347,7 @@ fn length_line(length: u64) -> String {
 
 fn local(path: &Path, url: &str, limit: u64) -> Result<Cached, FetchError> {
     let failed = |source| FetchError::File { path: path.to_owned(), source };
-    let file = File::open(path).map_err(failed)?;
-    let metadata = file.metadata().map_err(failed)?;
-    if !metadata.is_file() {
-        return Err(failed(io::Error::other("expected a regular file")));
-    }
+    let (file, metadata) = regular::open(path).map_err(failed)?;
     let length = metadata.len();
     if length > limit {
         return Err(FetchError::TooLarge { url: url.to_owned(), limit, found: Some(length) });

@@ -12,6 +12,7 @@ use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 use ureq::{Agent, Body};
 
 use super::error::FetchError;
+use super::pace::Paced;
 use super::proxy::{Proxies, Route};
 use super::{Fetch, Part, Range, Request, Response, Validators, address, body, local, retry};
 
@@ -30,6 +31,10 @@ pub struct Options {
     pub connect_timeout: Duration,
     /// The longest time without a byte.
     pub read_timeout: Duration,
+    /// How long a server is waited for before it has to have sent [`Options::least_bytes`], over and over.
+    pub least_time: Duration,
+    /// The least that has to come in [`Options::least_time`].
+    pub least_bytes: u64,
     /// How often one request is tried, and how often content may be cut without progress.
     pub tries: u32,
     /// The wait before the second try; it doubles with each.
@@ -51,6 +56,8 @@ impl Default for Options {
         Self {
             connect_timeout: Duration::from_secs(15),
             read_timeout: Duration::from_secs(30),
+            least_time: Duration::from_mins(1),
+            least_bytes: 4 << 10,
             tries: 4,
             backoff: Duration::from_millis(500),
             longest_wait: Duration::from_secs(30),
@@ -216,7 +223,7 @@ impl Web {
             let response = self.once(&url, request)?;
             let status = response.status().as_u16();
             if !matches!(status, 301 | 302 | 303 | 307 | 308) {
-                return answer(url, status, response, request);
+                return self.answer(url, status, response, request);
             }
             let Some(location) = text(response.headers(), &header::LOCATION) else {
                 return Err(Failure::Lasting(status_error(&url, request, status)));
@@ -247,10 +254,14 @@ impl Web {
         request: &Request<'_>,
     ) -> Result<ureq::http::Response<Body>, Failure> {
         if !matches!(address::scheme(url).as_deref(), Some("http" | "https")) {
-            return Err(Failure::Lasting(FetchError::Address {
-                url: address::shown(url),
-                detail: "expected http, https, file or a path".to_owned(),
-            }));
+            let found = address::scheme(url).unwrap_or_default();
+            let detail = format!("expected http, https, file or a path, found `{found}`");
+            let url = address::shown(url);
+            return Err(Failure::Lasting(FetchError::Address { url, detail }));
+        }
+        if address::host(url).is_none_or(|(name, _)| name.is_empty()) {
+            let (url, detail) = (address::shown(url), "it names no host".to_owned());
+            return Err(Failure::Lasting(FetchError::Address { url, detail }));
         }
         if self.options.offline {
             let url = address::shown(url);
@@ -284,11 +295,70 @@ impl Web {
             let error = FetchError::Connection {
                 url: address::shown(url),
                 offset: offset(request),
-                detail: error.to_string(),
+                detail: detail(&error),
                 tries: 1,
             };
             if passing { Failure::Passing(error, None) } else { Failure::Lasting(error) }
         })
+    }
+
+    /// Takes an answer apart.
+    fn answer(
+        &self,
+        url: String,
+        status: u16,
+        response: ureq::http::Response<Body>,
+        request: &Request<'_>,
+    ) -> Result<Answer, Failure> {
+        let headers = response.headers();
+        let validators = Validators {
+            etag: text(headers, &header::ETAG),
+            last_modified: text(headers, &header::LAST_MODIFIED),
+        };
+        let range = text(headers, &header::CONTENT_RANGE).unwrap_or_default();
+        let announced = text(headers, &header::CONTENT_LENGTH).and_then(|text| text.parse().ok());
+        let (part, start, end, length) = match status {
+            200 => (Part::Whole, 0, announced, announced),
+            206 => {
+                let wrong = || {
+                    Failure::Lasting(FetchError::Range {
+                        url: address::shown(&url),
+                        offset: offset(request),
+                        found: range.clone(),
+                    })
+                };
+                let (first, last, length) = content_range(&range).ok_or_else(wrong)?;
+                let end = last.checked_add(1).ok_or_else(wrong)?;
+                let asked = request.range.ok_or_else(wrong)?;
+                if first != asked.start
+                    || last < first
+                    || asked.end.is_some_and(|most| end > most)
+                    || length.is_some_and(|length| end > length)
+                {
+                    return Err(wrong());
+                }
+                (Part::Range, first, Some(end), length)
+            }
+            304 if request.unless.is_some() => (Part::NotModified, 0, None, None),
+            416 => {
+                let length = range.strip_prefix("bytes */").and_then(|text| text.parse().ok());
+                let url = address::shown(&url);
+                let offset = offset(request);
+                return Err(Failure::Lasting(FetchError::Behind { url, offset, length }));
+            }
+            _ => {
+                let error = status_error(&url, request, status);
+                let wait = text(headers, &header::RETRY_AFTER);
+                let wait = wait.as_deref().and_then(retry::retry_after);
+                return Err(match status {
+                    429 | 500..=599 => Failure::Passing(error, wait),
+                    _ => Failure::Lasting(error),
+                });
+            }
+        };
+        let body = response.into_body().into_with_config().limit(u64::MAX).reader();
+        let body = Box::new(Paced::new(body, self.options.least_time, self.options.least_bytes));
+        Ok(Answer { part, url, start, end, length, validators, body })
     }
 
     fn agent(&self, route: &Route) -> Result<Agent, FetchError> {
@@ -316,62 +386,6 @@ impl Web {
     }
 }
 
-fn answer(
-    url: String,
-    status: u16,
-    response: ureq::http::Response<Body>,
-    request: &Request<'_>,
-) -> Result<Answer, Failure> {
-    let headers = response.headers();
-    let validators = Validators {
-        etag: text(headers, &header::ETAG),
-        last_modified: text(headers, &header::LAST_MODIFIED),
-    };
-    let range = text(headers, &header::CONTENT_RANGE).unwrap_or_default();
-    let announced = text(headers, &header::CONTENT_LENGTH).and_then(|text| text.parse().ok());
-    let (part, start, end, length) = match status {
-        200 => (Part::Whole, 0, announced, announced),
-        206 => {
-            let wrong = || {
-                Failure::Lasting(FetchError::Range {
-                    url: address::shown(&url),
-                    offset: offset(request),
-                    found: range.clone(),
-                })
-            };
-            let (first, last, length) = content_range(&range).ok_or_else(wrong)?;
-            let end = last.checked_add(1).ok_or_else(wrong)?;
-            let asked = request.range.ok_or_else(wrong)?;
-            if first != asked.start
-                || last < first
-                || asked.end.is_some_and(|most| end > most)
-                || length.is_some_and(|length| end > length)
-            {
-                return Err(wrong());
-            }
-            (Part::Range, first, Some(end), length)
-        }
-        304 if request.unless.is_some() => (Part::NotModified, 0, None, None),
-        416 => {
-            let length = range.strip_prefix("bytes */").and_then(|text| text.parse().ok());
-            let url = address::shown(&url);
-            let offset = offset(request);
-            return Err(Failure::Lasting(FetchError::Behind { url, offset, length }));
-        }
-        _ => {
-            let error = status_error(&url, request, status);
-            let wait = text(headers, &header::RETRY_AFTER);
-            let wait = wait.as_deref().and_then(retry::retry_after);
-            return Err(match status {
-                429 | 500..=599 => Failure::Passing(error, wait),
-                _ => Failure::Lasting(error),
-            });
-        }
-    };
-    let body = Box::new(response.into_body().into_with_config().limit(u64::MAX).reader());
-    Ok(Answer { part, url, start, end, length, validators, body })
-}
-
 fn offset(request: &Request<'_>) -> u64 {
     request.range.map_or(0, |range| range.start)
 }
@@ -390,6 +404,16 @@ fn content_range(value: &str) -> Option<(u64, u64, Option<u64>)> {
     let (first, last) = range.split_once('-')?;
     let length = if length == "*" { None } else { Some(length.parse().ok()?) };
     Some((first.parse().ok()?, last.parse().ok()?, length))
+}
+
+/// What went wrong, in words for whoever typed the address.
+fn detail(error: &ureq::Error) -> String {
+    let text = error.to_string();
+    // What TLS calls an answer in plain text.
+    if text.contains("InvalidContentType") {
+        return "the server does not speak TLS; http, perhaps".to_owned();
+    }
+    text
 }
 
 /// Whether trying again may help.

@@ -1,20 +1,16 @@
 //! Local files, behind the same trait as remote ones.
 
-use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 use std::time::UNIX_EPOCH;
 
 use super::error::FetchError;
 use super::{Meter, Part, Request, Response, Validators};
+use crate::regular;
 
 pub(super) fn get(path: &Path, request: &Request<'_>) -> Result<Response, FetchError> {
     let failed = |source| FetchError::File { path: path.to_owned(), source };
-    let mut file = File::open(path).map_err(failed)?;
-    let metadata = file.metadata().map_err(failed)?;
-    if !metadata.is_file() {
-        return Err(failed(io::Error::other("expected a regular file")));
-    }
+    let (mut file, metadata) = regular::open(path).map_err(failed)?;
     let length = metadata.len();
     // As fine as the file system's clock, so that a file replaced within a second is noticed.
     let modified = metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());

@@ -10,6 +10,7 @@ mod cache;
 mod client;
 mod error;
 mod local;
+mod pace;
 mod proxy;
 mod remote;
 mod retry;
@@ -18,7 +19,7 @@ use std::io::Read;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-pub use address::{join, shown};
+pub use address::{file_name, is_address, join, shown};
 pub use cache::{Cache, Cached, Origin};
 pub use client::{Client, Options};
 pub use error::FetchError;

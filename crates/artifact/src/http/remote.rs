@@ -74,13 +74,22 @@ impl RemoteFile {
     ///
     /// A [`FetchError`].
     pub fn open(fetch: Arc<dyn Fetch>, url: &str) -> Result<Self, FetchError> {
+        Self::open_with(fetch, url, Meter::default())
+    }
+
+    /// As [`open`](Self::open), with a meter that can be looked at before the first bytes are there.
+    ///
+    /// # Errors
+    ///
+    /// A [`FetchError`].
+    pub fn open_with(fetch: Arc<dyn Fetch>, url: &str, meter: Meter) -> Result<Self, FetchError> {
         let mut file = Self {
             fetch,
             url: url.to_owned(),
             pinned: url.to_owned(),
             length: None,
             validators: Validators::default(),
-            meter: Meter::default(),
+            meter,
             position: 0,
             blocks: VecDeque::new(),
             kept: 0,

@@ -44,6 +44,10 @@ pub(crate) enum Fault {
     NoValidators,
     /// Nothing is answered.
     Silent,
+    /// The content comes a byte at a time, with this wait before each.
+    Drip(Duration),
+    /// The answer's header never ends: a byte of it at a time, with this wait before each.
+    DripHeader(Duration),
     /// Waits before each answer.
     Slow(Duration),
     /// A tag that is another at each answer, and weak.
@@ -189,6 +193,14 @@ fn serve(stream: &TcpStream, root: &std::path::Path, state: &State) -> std::io::
                 return Ok(());
             }
             Fault::Slow(wait) => thread::sleep(*wait),
+            Fault::DripHeader(wait) => {
+                write!(out, "HTTP/1.1 200 X\r\nX: ")?;
+                for _ in 0..1000 {
+                    out.write_all(b"x")?;
+                    thread::sleep(*wait);
+                }
+                return Ok(());
+            }
             _ => {}
         }
     }
@@ -271,5 +283,14 @@ fn serve(stream: &TcpStream, root: &std::path::Path, state: &State) -> std::io::
         out,
         "HTTP/1.1 {status} X\r\nConnection: close\r\nAccept-Ranges: bytes\r\n{length}{extra}{validators}\r\n"
     )?;
+    for fault in &faults {
+        if let Fault::Drip(wait) = fault {
+            for byte in &body[..send] {
+                thread::sleep(*wait);
+                out.write_all(std::slice::from_ref(byte))?;
+            }
+            return Ok(());
+        }
+    }
     out.write_all(&body[..send])
 }
