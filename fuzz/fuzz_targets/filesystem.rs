@@ -43,7 +43,7 @@ fn look(fs: &mut dyn FileSystem) {
             );
         }
     }
-    let found = candidates(fs);
+    let found = candidates(fs).files;
     for candidate in found.iter().take(20) {
         let path = &candidate.path;
         assert!(path.starts_with('/'));

@@ -15,8 +15,14 @@ use crate::sections;
 static MEMORY: PeakAlloc = PeakAlloc;
 
 /// Small bounds: an input that uses all of its output must not take seconds in an instrumented program.
-pub const LIMITS: Limits =
-    Limits { output: 8 << 20, config: 1 << 20, image: 4 << 20, members: 2000, depth: 8 };
+pub const LIMITS: Limits = Limits {
+    output: 8 << 20,
+    config: 1 << 20,
+    image: 4 << 20,
+    search: 8 << 20,
+    members: 2000,
+    depth: 8,
+};
 
 /// What a search within [`LIMITS`] may hold at once. Dictionaries, windows and buffers follow the output, whatever an
 /// input says of them.

@@ -59,6 +59,16 @@ pub enum Error {
 }
 
 impl Error {
+    /// The content of an input that is nothing known.
+    pub(crate) const UNKNOWN: &str = "the content";
+    /// An input without content.
+    pub(crate) const EMPTY: &str = "an empty file";
+
+    /// Whether the input is nothing known, as opposed to a known format that is damaged or not read here.
+    pub fn is_unknown(&self) -> bool {
+        matches!(self, Self::Unsupported { what, .. } if [Self::UNKNOWN, Self::EMPTY].contains(what))
+    }
+
     /// The error of a reader of the input.
     pub(crate) fn of_input(member: String, error: std::io::Error) -> Self {
         match error.downcast() {

@@ -74,18 +74,6 @@ impl<'p> Place<'p> {
         (!member.is_empty()).then(|| printable(&member))
     }
 
-    /// The last name on the way.
-    pub(crate) fn last_name(&self) -> &'p str {
-        let mut place = Some(self);
-        while let Some(here) = place {
-            if !here.name.is_empty() {
-                return here.name;
-            }
-            place = here.parent;
-        }
-        ""
-    }
-
     /// The same place, one layer of compression further in.
     pub(crate) const fn unpacked(self) -> Self {
         Self { level: self.level + 1, ..self }

@@ -1,8 +1,9 @@
 //! The search itself: what a stream is, what is in it, and which kernel that belongs to.
 
+mod layout;
 mod volumes;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
 use std::hash::{BuildHasher as _, RandomState};
 use std::io::{Read, SeekFrom};
@@ -13,6 +14,7 @@ use fastpath_knowledge::Release;
 
 use crate::container::{ar, cpio, rpm, tar};
 use crate::decompress::{Compression, Tail, is_lzop, open};
+use crate::disk;
 use crate::error::Error;
 use crate::fail::{FATAL, Failure, Place, printable};
 use crate::found::{Evidence, Found};
@@ -34,6 +36,12 @@ const INPUT_HEAD: usize = 36 << 10;
 /// How many kernels one input may hold.
 const MAX_KERNELS: usize = 4096;
 
+/// How many bytes of configurations without a release are kept. Real ones have 300 kB.
+const MAX_NAMELESS: usize = 8 << 20;
+
+/// How many packages of kernels that a package depends on are kept.
+const MAX_DEPENDS: usize = 8;
+
 /// How many errors are kept.
 const MAX_ERRORS: usize = 64;
 
@@ -53,6 +61,8 @@ pub struct Summary {
     pub members: u64,
     /// How many kernels were found.
     pub found: u64,
+    /// Packages of kernels that a Debian package depends on, by name: what to look into if it holds none itself.
+    pub depends: Vec<String>,
     /// What went wrong in parts and did not stop the rest, the first 64 of it.
     pub errors: Vec<Error>,
     /// How many more errors there were.
@@ -66,11 +76,12 @@ impl Finder {
     }
 
     /// Finds the kernels in `input`, whose own name, `name`, is used in errors and may say which kernel it is. Each is
-    /// given to `sink` as soon as it is found; weaker evidence, which a configuration further on would replace, at the
-    /// end.
+    /// given to `sink` as soon as it is found; weaker evidence, which a configuration further on would replace, and a
+    /// configuration without a release, a copy of which may have one, at the end.
     ///
     /// A package that says which kernel it holds is read up to that kernel's configuration and no further. Any other
-    /// input is read to its end. One kernel under two names, with the same content, is given once.
+    /// input is read to its end. Two members with the same content and release are given
+    /// once, and one without a release only if no copy has one.
     ///
     /// # Errors
     ///
@@ -94,7 +105,7 @@ impl Finder {
         let shared = Shared::new(self.limits);
         let place = Place::root(name);
         let mut search = self.search(&shared, sink);
-        let result = search.file(&place, input, length);
+        let result = search.file(&place, input, length, &Hint::of_input(name, true));
         search.end(result)
     }
 
@@ -133,6 +144,24 @@ impl Finder {
         self.find(&mut file, &name, sink)
     }
 
+    /// As [`find`](Self::find), in a folder in OCI layout: each blob is a member.
+    ///
+    /// # Errors
+    ///
+    /// As [`find`](Self::find).
+    pub fn find_in_layout(
+        &mut self,
+        folder: &Path,
+        name: &str,
+        sink: &mut dyn FnMut(Found),
+    ) -> Result<Summary, Error> {
+        let shared = Shared::new(self.limits);
+        let place = Place::root(name);
+        let mut search = self.search(&shared, sink);
+        let result = search.layout(&place, folder);
+        search.end(result)
+    }
+
     fn search<'s>(self, shared: &'s Shared, sink: &'s mut dyn FnMut(Found)) -> Search<'s> {
         Search {
             shared,
@@ -141,6 +170,8 @@ impl Finder {
             seen: Vec::new(),
             hasher: RandomState::new(),
             pending: BTreeMap::new(),
+            nameless: VecDeque::new(),
+            kept: 0,
             summary: Summary::default(),
         }
     }
@@ -216,9 +247,20 @@ struct Search<'s> {
     sink: &'s mut dyn FnMut(Found),
     seen: Vec<Seen>,
     hasher: RandomState,
-    /// Weaker evidence by release, in the order it was found.
+    /// Weaker evidence by release, with its number in the order of what is kept.
     pending: BTreeMap<Option<Release>, (usize, Found)>,
+    /// Configurations that nothing names, oldest first: a copy with a name may follow.
+    nameless: VecDeque<Nameless>,
+    /// How many were kept so far, of both.
+    kept: usize,
     summary: Summary,
+}
+
+/// A configuration without a release, with its number in the order of what is kept.
+struct Nameless {
+    order: usize,
+    hash: u64,
+    found: Found,
 }
 
 impl Search<'_> {
@@ -228,10 +270,10 @@ impl Search<'_> {
         place: &Place<'_>,
         input: &mut dyn ReadSeek,
         length: u64,
+        hint: &Hint,
     ) -> Result<Flow, Failure> {
-        let hint = Hint::of_input(place.last_name(), true);
         let mut base = Base::new(Input::File(&mut *input, length), *place, self.shared);
-        match self.visit(place, &mut base, &hint)? {
+        match self.visit(place, &mut base, hint)? {
             Flow::NotAStream => {}
             flow => return Ok(flow),
         }
@@ -245,7 +287,7 @@ impl Search<'_> {
         }
         let mut base = Base::new(Input::File(input, length), *place, self.shared);
         let mut base = Peeked::new(&mut base, HEAD).map_err(|error| place.failure(error))?;
-        self.image(place, None, &mut base, &hint)
+        self.image(place, None, &mut base, hint)
     }
 
     /// Ends a search: gives what was kept, and says what was done.
@@ -272,10 +314,9 @@ impl Search<'_> {
         let count = if hint.is_input { INPUT_HEAD } else { HEAD };
         let mut source = Peeked::new(source, count).map_err(|error| place.failure(error))?;
         let head = source.head();
-        let may_be_disk = hint.is_file && place.level == 0;
         match image::Kind::sniff(head) {
             // Discs that boot on EFI too begin like a program.
-            Some(image::Kind::Pe) if may_be_disk && volumes::is_image(head) => {
+            Some(image::Kind::Pe) if hint.is_file && volumes::is_image(head) => {
                 return Ok(Flow::NotAStream);
             }
             Some(kind) => return self.image(place, Some(kind), &mut source, hint),
@@ -284,10 +325,15 @@ impl Search<'_> {
         if let Some(compression) = Compression::sniff(head) {
             let inner = place.unpacked();
             let mut inside = open(compression, Tail::Streams, &mut source, *place, self.shared)?;
-            return self.visit(&inner, &mut inside, hint);
+            let hint = Hint { is_file: false, ..hint.clone() };
+            return self.visit(&inner, &mut inside, &hint);
         }
         if is_lzop(head) {
             return Err(place.unsupported("the compression", "lzop"));
+        }
+        // Some of them begin with text.
+        if let Some(name) = disk::unread(head) {
+            return Err(place.unsupported(name, "convert it to qcow2 or raw"));
         }
         if head.starts_with(ar::MAGIC) {
             return self.ar(place, &mut source);
@@ -304,7 +350,7 @@ impl Search<'_> {
         if text::is_text(head) {
             return self.text(place, &mut source, hint);
         }
-        if may_be_disk {
+        if hint.is_file {
             return Ok(Flow::NotAStream);
         }
         if volumes::is_image(head) {
@@ -318,11 +364,12 @@ impl Search<'_> {
     }
 
     fn unknown(place: &Place<'_>, is_empty: bool) -> Failure {
-        if is_empty {
-            return place
-                .unsupported("an empty file", "expected a kernel or something that holds one");
-        }
-        place.unsupported("the content", "neither a kernel nor a known container")
+        let (what, detail) = if is_empty {
+            (Error::EMPTY, "expected a kernel or something that holds one")
+        } else {
+            (Error::UNKNOWN, "neither a kernel nor a known container")
+        };
+        place.unsupported(what, detail)
     }
 
     fn text(
@@ -403,15 +450,23 @@ impl Search<'_> {
             hint.package.as_ref().is_some_and(|package| package.holds(release.as_ref()));
         let release = release.or_else(|| hint.package.as_ref()?.release.clone());
         let hash = self.hasher.hash_one(&text);
-        let known = self.seen.iter().any(|seen| {
-            let same = seen.release == release || seen.release.is_none() || release.is_none();
-            seen.hash == hash && same
-        });
+        // Two releases are two kernels even with one content; a copy without a release is any of those with one.
+        let known = self
+            .seen
+            .iter()
+            .any(|seen| seen.hash == hash && (release.is_none() || seen.release == release));
         if !known {
             self.count_kernel(place)?;
             self.pending.remove(&release);
             self.seen.push(Seen { release: release.clone(), hash });
-            self.give(place.member(), release, Evidence::Config(text));
+            let is_last = self.first || hint.is_input;
+            let found = self.found(place, release, Evidence::Config(text));
+            if found.release.is_some() || is_last {
+                self.nameless.retain(|nameless| nameless.hash != hash);
+                self.give(found);
+            } else {
+                self.keep_nameless(hash, found);
+            }
         }
         Ok(if self.first {
             Flow::Stop
@@ -420,6 +475,24 @@ impl Search<'_> {
         } else {
             Flow::Next
         })
+    }
+
+    /// Keeps a configuration without a release until it is known that no copy has one. Only so much is kept: what no longer
+    /// fits is given.
+    fn keep_nameless(&mut self, hash: u64, found: Found) {
+        self.kept += 1;
+        self.nameless.push_back(Nameless { order: self.kept, hash, found });
+        let size = |nameless: &Nameless| match &nameless.found.evidence {
+            Evidence::Config(text) => text.len(),
+            _ => 0,
+        };
+        let mut total: usize = self.nameless.iter().map(size).sum();
+        while total > MAX_NAMELESS
+            && let Some(oldest) = self.nameless.pop_front()
+        {
+            total -= size(&oldest);
+            self.give(oldest.found);
+        }
     }
 
     /// Keeps weaker evidence until the end, if it is better than what there is.
@@ -447,11 +520,10 @@ impl Search<'_> {
                 *order
             } else {
                 self.count_kernel(place)?;
-                self.pending.len()
+                self.kept += 1;
+                self.kept
             };
-            let bytes_read = self.shared.bytes_read();
-            let found =
-                Found { member: place.member(), release: release.clone(), evidence, bytes_read };
+            let found = self.found(place, release.clone(), evidence);
             self.pending.insert(release, (order, found));
         }
         Ok(())
@@ -464,18 +536,22 @@ impl Search<'_> {
         Err(place.exhausted("kernels", len_u64(MAX_KERNELS)))
     }
 
-    fn give(&mut self, member: Option<String>, release: Option<Release>, evidence: Evidence) {
-        let bytes_read = self.shared.bytes_read();
+    fn found(&self, place: &Place<'_>, release: Option<Release>, evidence: Evidence) -> Found {
+        Found { member: place.member(), release, evidence, bytes_read: self.shared.bytes_read() }
+    }
+
+    fn give(&mut self, found: Found) {
         self.summary.found += 1;
-        (self.sink)(Found { member, release, evidence, bytes_read });
+        (self.sink)(found);
     }
 
     fn give_pending(&mut self) {
-        let mut pending: Vec<_> = std::mem::take(&mut self.pending).into_values().collect();
-        pending.sort_by_key(|(order, _)| *order);
-        for (_, found) in pending {
-            self.summary.found += 1;
-            (self.sink)(found);
+        let weak = std::mem::take(&mut self.pending).into_values();
+        let nameless = std::mem::take(&mut self.nameless).into_iter();
+        let mut kept: Vec<_> = nameless.map(|it| (it.order, it.found)).chain(weak).collect();
+        kept.sort_by_key(|(order, _)| *order);
+        for (_, found) in kept {
+            self.give(found);
         }
     }
 
@@ -559,7 +635,12 @@ impl Search<'_> {
                 let mut member = Member::new(source, entry.size, entry.offset, *place, "ar");
                 let inner = place.inside(&entry.name);
                 match self.deb_package(&inner, &mut member) {
-                    Ok(name) => package = name.and_then(|name| names::release_of_deb(&name)),
+                    Ok(Some(control)) => {
+                        package = control.package.and_then(|name| names::release_of_deb(&name));
+                        let room = MAX_DEPENDS.saturating_sub(self.summary.depends.len());
+                        self.summary.depends.extend(control.kernels.into_iter().take(room));
+                    }
+                    Ok(None) => {}
                     Err(failure) => self.survive(failure, place.level)?,
                 }
                 member.finish().map_err(|error| place.failure(error))?;
@@ -583,12 +664,12 @@ impl Search<'_> {
         Ok(Flow::Next)
     }
 
-    /// The name in the control file of a Debian package.
+    /// What the control file of a Debian package says.
     fn deb_package(
         &mut self,
         place: &Place<'_>,
         source: &mut dyn Source,
-    ) -> Result<Option<String>, Failure> {
+    ) -> Result<Option<Control>, Failure> {
         let mut source = Peeked::new(source, HEAD).map_err(|error| place.failure(error))?;
         if let Some(compression) = Compression::sniff(source.head()) {
             let inner = place.unpacked();
@@ -602,7 +683,7 @@ impl Search<'_> {
         &mut self,
         place: &Place<'_>,
         source: &mut dyn Source,
-    ) -> Result<Option<String>, Failure> {
+    ) -> Result<Option<Control>, Failure> {
         /// Real ones have a few kB.
         const MAX_CONTROL: u64 = 1 << 20;
         let mut reader = tar::Reader::default();
@@ -615,7 +696,7 @@ impl Search<'_> {
             }
             let mut control = vec![0; len_usize(entry.size.min(MAX_CONTROL), usize::MAX)];
             let count = read_full(source, &mut control).map_err(|error| place.failure(error))?;
-            return Ok(field(&control[..count], "Package:"));
+            return Ok(Some(Control::new(&control[..count])));
         }
         Ok(None)
     }
@@ -733,6 +814,25 @@ impl Search<'_> {
             return Err(place.damaged("rpm", header.payload, "a payload without a list of files"));
         };
         self.cpio(place, &mut source, hint, &files)
+    }
+}
+
+/// What the control file of a Debian package says.
+struct Control {
+    package: Option<String>,
+    /// Packages of kernels it depends on.
+    kernels: Vec<String>,
+}
+
+impl Control {
+    fn new(text: &[u8]) -> Self {
+        let depends = field(text, "Depends:").unwrap_or_default();
+        let words = depends.split([',', '|']).filter_map(|one| one.split_whitespace().next());
+        let kernels = words.filter(|name: &&str| {
+            names::release_of_deb(name).is_some() && !name.starts_with("linux-headers-")
+        });
+        let kernels = kernels.take(MAX_DEPENDS).map(printable).collect();
+        Self { package: field(text, "Package:"), kernels }
     }
 }
 

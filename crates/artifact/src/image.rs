@@ -109,7 +109,7 @@ pub(crate) fn search(
         Some(Kind::Elf | Kind::Flat) | None => {
             let mut raw = Raw::new(shared);
             let mut image = Image::default();
-            search.scan(source, &mut image, Some(&mut raw), u64::MAX)?;
+            search.scan(source, &mut image, Some(&mut raw), shared.limits.search)?;
             search.look_inside(image, raw.bytes.as_deref())
         }
     }
@@ -283,7 +283,7 @@ impl Search<'_> {
             }
             total += len_u64(count);
             if total > limit {
-                return Err(self.place.too_much("bytes in a kernel image", limit));
+                return Err(self.place.too_much("bytes to search for a kernel", limit));
             }
             if let Some(raw) = raw.as_deref_mut() {
                 raw.add(&buf[buf.len() - count..]);

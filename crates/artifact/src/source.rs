@@ -201,6 +201,10 @@ impl<'i, 'a> Base<'i, 'a> {
                     if self.file_system.is_none() {
                         self.shared.count(count);
                     }
+                    let limit = self.shared.limits.output;
+                    if self.offset > limit && matches!(self.input, Input::Stream(_)) {
+                        return Err(self.place.exhausted("bytes in a stream", limit).into());
+                    }
                     return Ok(count);
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

@@ -569,3 +569,149 @@ fn the_targets_are_listed() {
     assert_eq!(code, 2);
     assert!(stderr.contains("survey --list"), "{stderr}");
 }
+
+fn mkfifo(path: &Path) {
+    assert!(Command::new("mkfifo").arg(path).status().expect("mkfifo starts").success());
+}
+
+#[test]
+fn a_pipe_is_read_once_and_answers_like_a_file() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let pipe = folder.path().join("pipe");
+    mkfifo(&pipe);
+    for (text, code, expected) in [
+        (
+            "hello\n",
+            2,
+            "unknown: malformed, not a kernel configuration: no CONFIG_ line in 6 bytes",
+        ),
+        ("CONFIG_PCI_P2PDMA=y\n", 0, "supported: line 1: CONFIG_PCI_P2PDMA=y"),
+        ("", 2, "unknown: empty"),
+    ] {
+        let to = pipe.clone();
+        let writer = std::thread::spawn(move || fs::write(to, text));
+        let (found, stdout, stderr) = output(fastpath().arg("inspect").arg(&pipe));
+        writer.join().expect("it does not panic").expect("the pipe is read to its end");
+        assert_eq!((found, stderr.as_str()), (code, ""));
+        assert_eq!(stdout, format!("{}: {expected}\n", pipe.display()));
+    }
+}
+
+#[test]
+fn a_device_is_refused_and_not_read() {
+    let (code, stdout, stderr) = output(fastpath().args(["inspect", "/dev/zero", "/dev/tty"]));
+    let detail = "a character device or socket; expected a file";
+    let expected = format!("error: /dev/zero: {detail}\nerror: /dev/tty: {detail}\n");
+    assert_eq!((code, stdout.as_str(), stderr), (2, "", expected));
+}
+
+#[test]
+fn an_error_names_its_input_once_and_as_it_was_named() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    fs::write(at("junk"), [0_u8, 1, 2, 3]).expect("writing");
+    write(folder.path(), "boot/config-6.1.0-a", b"");
+    let mut tar = Command::new("tar");
+    tar.current_dir(&folder).args(["-cf", "e.tar", "boot"]);
+    assert!(tar.status().expect("tar starts").success());
+    let (_, _, stderr) =
+        output(fastpath().args(["inspect", &at("junk"), &at("e.tar"), "ftp://h/x"]));
+    let expected = [
+        format!(
+            "error: {}: the content cannot be read: neither a kernel nor a known container",
+            at("junk")
+        ),
+        format!(
+            "warning: {}!boot/config-6.1.0-a: damaged configuration at offset 0: empty",
+            at("e.tar")
+        ),
+        format!("error: {}: no kernel was found in it, 10240 bytes were read", at("e.tar")),
+        "error: ftp://h/x: expected http, https, file or a path, found `ftp`".to_owned(),
+    ];
+    assert_eq!(stderr.lines().collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn the_words_for_nesting_and_for_disk_images_are_not_those_for_configurations() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    fs::write(at("deep"), b"CONFIG_PCI_P2PDMA=y\n").expect("writing");
+    for _ in 0..9 {
+        let packed = Command::new("gzip").args(["-c", &at("deep")]).output().expect("gzip runs");
+        fs::write(at("deep"), packed.stdout).expect("writing");
+    }
+    fs::write(at("x.vhdx"), [&b"vhdxfileQ\0E\0"[..], &[0; 4096]].concat()).expect("writing");
+    let (code, stdout, stderr) = output(fastpath().args(["inspect", &at("deep"), &at("x.vhdx")]));
+    assert_eq!((code, stdout.as_str()), (2, ""));
+    let deep = format!("error: {}: more than 8 levels", at("deep"));
+    let vhdx = "a VHDX image cannot be read: convert it to qcow2 or raw";
+    let vhdx = format!("error: {}: {vhdx}", at("x.vhdx"));
+    assert_eq!(stderr.lines().collect::<Vec<_>>(), [deep, vhdx]);
+}
+
+#[test]
+fn blobs_of_a_layout_are_regular_files_inside_of_it_and_damaged_ones_are_told() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let layout = folder.path().join("layout");
+    write(&layout, "oci-layout", b"{}");
+    write(
+        &layout,
+        "index.json",
+        br#"{"manifests": [{"digest": "sha256:0"}, {"digest": "sha256:../../x"}]}"#,
+    );
+    write(
+        &layout,
+        "blobs/sha256/0",
+        br#"{"layers": [{"digest": "sha256:1"}, {"digest": "sha256:9"}]}"#,
+    );
+    write(&layout, "blobs/sha256/1", &[0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3, 0xff, 0xff]);
+    mkfifo(&layout.join("blobs/sha256/2"));
+    let link = |to: &Path, name: &str| {
+        std::os::unix::fs::symlink(to, layout.join("blobs/sha256").join(name)).expect("a link");
+    };
+    link(Path::new("/dev/zero"), "3");
+    write(folder.path(), "outside", b"CONFIG_PCI_P2PDMA=y\n");
+    link(&folder.path().join("outside"), "4");
+    let (code, stdout, stderr) = output(fastpath().arg("inspect").arg(&layout));
+    assert_eq!((code, stdout.as_str()), (2, ""));
+    let shown = layout.display();
+    let outside = "a blob outside of the folder cannot be read: refused";
+    let expected = [
+        format!("warning: {shown}: it has no blob `sha256:../../x`"),
+        format!("warning: {shown}: it has no blob `sha256:9`"),
+        format!(
+            "warning: {shown}!blobs/sha256/1: damaged gzip at offset 11: corrupt deflate stream"
+        ),
+        format!("warning: {shown}!blobs/sha256/2: expected a regular file"),
+        format!("warning: {shown}!blobs/sha256/3: {outside}"),
+        format!("warning: {shown}!blobs/sha256/4: {outside}"),
+    ];
+    let lines: Vec<&str> = stderr.lines().collect();
+    assert_eq!(lines[..6], expected);
+    assert!(lines[6].contains("no kernel was found in it"), "{stderr}");
+    assert_eq!(lines.len(), 7);
+}
+
+#[test]
+fn one_undecided_kernel_leaves_its_input_undecided() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    write(folder.path(), "boot/config-6.1.0-a", b"# CONFIG_PCI_P2PDMA is not set\n");
+    write(folder.path(), "boot/config-6.1.0-b", b"CONFIG_X=y\n");
+    let mut tar = Command::new("tar");
+    tar.current_dir(&folder).args(["-cf", "e.tar", "boot"]);
+    assert!(tar.status().expect("tar starts").success());
+    let (code, stdout, _) = output(fastpath().arg("inspect").arg(folder.path().join("e.tar")));
+    assert_eq!((code, stdout.matches(": unsupported: ").count()), (2, 1), "{stdout}");
+}
+
+#[test]
+fn the_release_in_an_address_ends_before_the_query() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let server = server::Server::start(folder.path());
+    let content = server::Fault::Content(b"CONFIG_PCI_P2PDMA=y\n".to_vec());
+    server.fault("config-6.8.0-x?a=b/c", content);
+    let (code, stdout, stderr) =
+        output(fastpath().arg("inspect").arg(server.url("config-6.8.0-x?a=b/c")));
+    assert_eq!((code, stderr.as_str()), (0, ""));
+    assert!(stdout.ends_with("\n  kernel    6.8.0-x\n"), "{stdout}");
+}

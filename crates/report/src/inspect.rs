@@ -91,10 +91,13 @@ pub fn inspect_text(inspected: &Inspected<'_>, verbose: bool) -> String {
             Some(because) => format!("CONFIG_PCI_P2PDMA is absent: {because}"),
             None => "CONFIG_PCI_P2PDMA is absent".to_owned(),
         },
+        // What has nothing to say about the option need not be empty.
+        _ if witness.state == State::Empty && witness.detail.is_some() => String::new(),
         _ => witness.state.as_str().to_owned(),
     };
-    let detail = witness.detail.as_ref().map(|detail| format!(", {}", clean(detail)));
-    let _ = writeln!(out, ": {said}{}", detail.unwrap_or_default());
+    let detail = witness.detail.as_ref().map(|detail| clean(detail));
+    let said: Vec<String> = [said].into_iter().chain(detail).filter(|it| !it.is_empty()).collect();
+    let _ = writeln!(out, ": {}", said.join(", "));
     if let Some(release) = inspected.release {
         let _ = writeln!(out, "  kernel    {release}");
     } else if let Some(version) = &witness.header_version {

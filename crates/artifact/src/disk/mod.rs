@@ -26,6 +26,12 @@ const OTHERS: [(usize, &[u8], &str); 5] = [
     (64, &[0x7f, 0x10, 0xda, 0xbe], "a VDI image"),
 ];
 
+/// The image format that these first bytes are of, if it is one that is known and not read.
+pub(crate) fn unread(head: &[u8]) -> Option<&'static str> {
+    let is = |at: usize, magic: &[u8]| head.get(at..).is_some_and(|rest| rest.starts_with(magic));
+    OTHERS.iter().find(|(at, magic, _)| is(*at, magic)).map(|(.., name)| *name)
+}
+
 /// The guest's bytes of an image file: decoded if it is qcow2, as they are otherwise.
 ///
 /// # Errors
@@ -39,8 +45,8 @@ pub fn open<'a>(input: &'a mut dyn ReadSeek) -> Result<Box<dyn ReadSeek + 'a>, F
     if qcow2::is_qcow2(&head) {
         return Ok(Box::new(Qcow2::open(input)?));
     }
-    if let Some((.., name)) = OTHERS.iter().find(|(at, magic, _)| head[*at..].starts_with(magic)) {
-        return Err(FsError::Unsupported((*name).to_owned()));
+    if let Some(name) = unread(&head) {
+        return Err(FsError::Unsupported(name.to_owned()));
     }
     let len = source.len();
     Ok(Box::new(Window::new(input, 0, len)))

@@ -1,10 +1,11 @@
 //! Where in a file system a word about kernels may be.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 use fastpath_knowledge::Release;
 
-use super::{EntryKind, FileSystem, FsError};
+use super::{DirEntry, EntryKind, FileSystem, FsError};
+use crate::source::len_u64;
 
 /// A file that may tell about a kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,6 +29,15 @@ pub enum CandidateKind {
     Symbols,
     /// A file system in a file.
     Nested,
+}
+
+/// What [`candidates`] found.
+#[derive(Debug, Default)]
+pub struct Candidates {
+    /// The files, in the order to look at them.
+    pub files: Vec<Candidate>,
+    /// The bound that was reached, if there are more: what there is too much of, and how many are taken.
+    pub cut: Option<(&'static str, u64)>,
 }
 
 /// Candidates of one file system at most.
@@ -106,87 +116,117 @@ const COMPRESSED: [&str; 5] = [".gz", ".xz", ".zst", ".bz2", ".efi"];
 
 /// The files of a file system that may tell about a kernel: configurations, then images, symbols and file systems in
 /// files. Only names are looked at. What cannot be listed is left out.
-pub fn candidates(fs: &mut dyn FileSystem) -> Vec<Candidate> {
-    let mut found = Vec::new();
-    let mut seen = HashSet::new();
-    let mut budget = MAX_DIRECTORIES;
-    let roots = fs.roots().to_vec();
-    for root in roots {
+pub fn candidates(fs: &mut dyn FileSystem) -> Candidates {
+    let mut look = Look { fs, seen: HashMap::new(), listed: 0, found: Candidates::default() };
+    for root in look.fs.roots().to_vec() {
         for place in PLACES {
-            for directory in expand(fs, root.trim_end_matches('/'), place, &mut budget) {
-                look(fs, &directory, &mut seen, &mut found);
+            for directory in look.expand(root.trim_end_matches('/'), place) {
+                look.directory(&directory);
             }
         }
     }
-    found.sort_by_key(|candidate: &Candidate| candidate.kind);
+    let mut found = look.found;
+    found.files.sort_by_key(|candidate| candidate.kind);
     found
 }
 
-/// The directories a pattern stands for below a root.
-fn expand(fs: &mut dyn FileSystem, root: &str, pattern: &str, budget: &mut usize) -> Vec<String> {
-    let mut found = vec![root.to_owned()];
-    for part in pattern.split('/').filter(|part| !part.is_empty()) {
-        let mut next = Vec::new();
-        for directory in found {
-            let Some(prefix) = part.strip_suffix('*') else {
-                next.push(format!("{directory}/{part}"));
-                continue;
-            };
-            if *budget == 0 {
-                break;
-            }
-            *budget -= 1;
-            for entry in list(fs, &directory).unwrap_or_default() {
-                let fits = entry.name.starts_with(prefix);
-                if fits && matches!(entry.kind, EntryKind::Directory | EntryKind::Link) {
-                    next.push(format!("{directory}/{}", entry.name));
+struct Look<'f> {
+    fs: &'f mut dyn FileSystem,
+    /// Where the candidates of each path stand.
+    seen: HashMap<String, Vec<usize>>,
+    listed: usize,
+    found: Candidates,
+}
+
+impl Look<'_> {
+    /// The directories a pattern stands for below a root.
+    fn expand(&mut self, root: &str, pattern: &str) -> Vec<String> {
+        let mut found = vec![root.to_owned()];
+        for part in pattern.split('/').filter(|part| !part.is_empty()) {
+            let mut next = Vec::new();
+            for directory in found {
+                let Some(prefix) = part.strip_suffix('*') else {
+                    next.push(format!("{directory}/{part}"));
+                    continue;
+                };
+                if self.listed == MAX_DIRECTORIES {
+                    self.cut("directories that may hold kernels in a file system", MAX_DIRECTORIES);
+                    break;
+                }
+                self.listed += 1;
+                for entry in self.list(&directory) {
+                    let fits = entry.name.starts_with(prefix);
+                    if fits && matches!(entry.kind, EntryKind::Directory | EntryKind::Link) {
+                        next.push(format!("{directory}/{}", entry.name));
+                    }
                 }
             }
-            next.truncate(MAX_DIRECTORIES);
+            if next.len() > MAX_DIRECTORIES {
+                self.cut("directories that may hold kernels in a file system", MAX_DIRECTORIES);
+                next.truncate(MAX_DIRECTORIES);
+            }
+            found = next;
         }
-        found = next;
+        found
     }
-    found
-}
 
-fn list(fs: &mut dyn FileSystem, path: &str) -> Result<Vec<super::DirEntry>, FsError> {
-    fs.read_dir(if path.is_empty() { "/" } else { path })
-}
+    fn cut(&mut self, what: &'static str, limit: usize) {
+        self.found.cut.get_or_insert((what, len_u64(limit)));
+    }
 
-/// Adds the candidates of one directory.
-fn look(
-    fs: &mut dyn FileSystem,
-    directory: &str,
-    seen: &mut HashSet<String>,
-    found: &mut Vec<Candidate>,
-) {
-    let Ok(real) = fs.stat(if directory.is_empty() { "/" } else { directory }) else { return };
-    let real = real.path.trim_end_matches('/');
-    for entry in list(fs, directory).unwrap_or_default() {
-        if !matches!(entry.kind, EntryKind::File | EntryKind::Link) {
-            continue;
+    fn list(&mut self, path: &str) -> Vec<DirEntry> {
+        let listed = self.fs.read_dir(if path.is_empty() { "/" } else { path });
+        if let Err(FsError::Limit { what, limit }) = &listed {
+            self.found.cut.get_or_insert((what, *limit));
         }
-        let Some((kind, release)) = classify(directory, &entry.name) else { continue };
-        if found.len() == MAX_CANDIDATES {
-            return;
+        listed.unwrap_or_default()
+    }
+
+    /// Adds the candidates of one directory.
+    fn directory(&mut self, directory: &str) {
+        let stat = self.fs.stat(if directory.is_empty() { "/" } else { directory });
+        let Ok(real) = stat else { return };
+        let real = real.path.trim_end_matches('/');
+        for entry in self.list(directory) {
+            if !matches!(entry.kind, EntryKind::File | EntryKind::Link) {
+                continue;
+            }
+            let Some((kind, release)) = classify(directory, &entry.name) else { continue };
+            let mut path = format!("{real}/{}", entry.name);
+            if entry.kind == EntryKind::Link {
+                match self.fs.stat(&path) {
+                    Ok(stat) if stat.kind == EntryKind::File => path = stat.path,
+                    _ => continue,
+                }
+            }
+            let by_target = || {
+                let (directory, name) = path.rsplit_once('/')?;
+                classify(directory, name).and_then(|(_, release)| release)
+            };
+            let release = release.or_else(by_target);
+            self.add(Candidate { path, release, kind });
         }
-        // Two names of one file are one candidate, under the place its links lead to.
-        let mut path = format!("{real}/{}", entry.name);
-        if entry.kind == EntryKind::Link {
-            match fs.stat(&path) {
-                Ok(stat) if stat.kind == EntryKind::File => path = stat.path,
-                _ => continue,
+    }
+
+    /// Two names of one file are one candidate, under the place its links lead to, unless they name two kernels.
+    fn add(&mut self, candidate: Candidate) {
+        let copies = self.seen.entry(candidate.path.clone()).or_default();
+        for &at in copies.iter() {
+            let Some(copy) = self.found.files.get_mut(at) else { continue };
+            if candidate.release.is_none() || copy.release == candidate.release {
+                return;
+            }
+            if copy.release.is_none() {
+                copy.release = candidate.release;
+                return;
             }
         }
-        if !seen.insert(path.clone()) {
-            continue;
+        if self.found.files.len() == MAX_CANDIDATES {
+            self.cut("files that may tell about kernels in a file system", MAX_CANDIDATES);
+            return;
         }
-        let by_target = || {
-            let (directory, name) = path.rsplit_once('/')?;
-            classify(directory, name).and_then(|(_, release)| release)
-        };
-        let release = release.or_else(by_target);
-        found.push(Candidate { path, release, kind });
+        copies.push(self.found.files.len());
+        self.found.files.push(candidate);
     }
 }
 

@@ -20,7 +20,7 @@ mod xfs;
 
 use std::io;
 
-pub use candidates::{Candidate, CandidateKind, candidates};
+pub use candidates::{Candidate, CandidateKind, Candidates, candidates};
 
 use crate::ReadSeek;
 use crate::disk::source::Source;

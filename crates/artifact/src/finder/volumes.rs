@@ -65,7 +65,8 @@ impl Search<'_> {
         place: &Place<'_>,
         file_system: &mut dyn FileSystem,
     ) -> Result<Flow, Failure> {
-        for candidate in filesystem::candidates(file_system) {
+        let candidates = filesystem::candidates(file_system);
+        for candidate in candidates.files {
             self.shared.member(place)?;
             let path = candidate.path.trim_start_matches('/').to_owned();
             match self.file_in(&place.inside(&path), file_system, candidate) {
@@ -74,7 +75,11 @@ impl Search<'_> {
                 Err(failure) => self.survive(failure, place.level)?,
             }
         }
-        Ok(Flow::Next)
+        // What was left out may be the one kernel that differs.
+        match candidates.cut {
+            Some((what, limit)) => Err(place.exhausted(what, limit)),
+            None => Ok(Flow::Next),
+        }
     }
 
     fn file_in(

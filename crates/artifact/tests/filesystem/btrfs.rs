@@ -151,7 +151,7 @@ fn a_system_in_a_snapshot_is_found() {
             ]
         );
         assert_eq!(fs.read("/@/home/file", 10).unwrap(), b"home");
-        let found = candidates(fs);
+        let found = candidates(fs).files;
         let release = "6.1.0-57-amd64";
         assert_eq!(found[0].path, format!("/@/.snapshots/1/snapshot/boot/config-{release}"));
         assert_eq!(found.iter().filter(|one| one.path.ends_with("amd64")).count(), 6);

@@ -125,6 +125,7 @@ fn candidates_come_in_order_and_once() {
     sh(dir.path(), "truncate -s 60M image; mkfs.ext4 -q -d root image");
     with(&dir.path().join("image"), "ext4", |fs| {
         let found: Vec<_> = candidates(fs)
+            .files
             .into_iter()
             .map(|one| {
                 (one.kind, one.path, one.release.map(|it| it.to_string()).unwrap_or_default())

@@ -102,12 +102,12 @@ fn a_squashfs_on_an_iso_is_a_candidate_and_can_be_opened() {
     );
     make(dir.path(), "-R -J");
     with(&dir.path().join("image"), "iso9660", |fs| {
-        let found = candidates(fs);
+        let found = candidates(fs).files;
         assert_eq!(found[0].kind, CandidateKind::Nested);
         let mut nested = fs.open(&found[0].path).unwrap();
         let mut squashfs = probe(&mut *nested).unwrap().unwrap();
         compare(&mut *squashfs, &inner, &[]);
-        assert_eq!(candidates(&mut *squashfs).len(), 3);
+        assert_eq!(candidates(&mut *squashfs).files.len(), 3);
     });
 }
 

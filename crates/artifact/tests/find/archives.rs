@@ -229,3 +229,39 @@ fn layers_of_container_images_are_archives_in_an_archive() {
         ]
     );
 }
+
+#[test]
+fn a_copy_with_a_release_wins_over_one_without_in_any_order() {
+    let text = config("6.1.0", YES);
+    let other = config("6.1.0", NO);
+    let nameless = ("boot/config", text.as_slice());
+    let (a, b) =
+        (("boot/config-6.1.0-a", text.as_slice()), ("lib/modules/6.1.0-b/config", text.as_slice()));
+    let different = ("etc/config", other.as_slice());
+    for order in
+        [[nameless, different, a, b], [a, nameless, different, b], [a, b, different, nameless]]
+    {
+        let add = |tar: Tar, (name, bytes): (&str, &[u8])| tar.add(name, bytes);
+        let tar = order.into_iter().fold(Tar::default(), add).end();
+        let named = ["boot/config-6.1.0-a 6.1.0-a y", "lib/modules/6.1.0-b/config 6.1.0-b y"];
+        let expected = [named[0], named[1], "etc/config - not set"];
+        assert_eq!(show(&find_all("x", &tar)), expected);
+        assert_eq!(show(&find_all("x", &cpio(&order))), expected);
+        // The same in an archive around it.
+        let outer = Tar::default().add("layer.tar", &tar).end();
+        let inside = expected.map(|line| format!("layer.tar!{line}"));
+        assert_eq!(show(&find_all("x", &outer)), inside);
+    }
+}
+
+#[test]
+fn configurations_without_a_release_beyond_what_is_kept_are_given() {
+    let texts: Vec<Vec<u8>> = (0..4)
+        .map(|at| [config(&format!("6.{at}.0"), YES), vec![b'\n'; 3 << 20]].concat())
+        .collect();
+    let names = ["a/config", "b/config", "c/config", "d/config"];
+    let tar =
+        names.iter().zip(&texts).fold(Tar::default(), |tar, (name, text)| tar.add(name, text));
+    let found = find_all("x", &tar.end());
+    assert_eq!(show(&found), names.map(|name| format!("{name} - y")));
+}

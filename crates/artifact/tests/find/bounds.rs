@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use fastpath_artifact::{Error, Limits};
+use fastpath_artifact::{Error, Finder, Limits};
 
 use crate::make::{Tar, YES, ar, bzimage, config, gzip, le32, noise};
 use crate::tools::{errors, filter, find, find_with, have, show};
@@ -288,6 +288,23 @@ fn errors_are_kept_within_bounds() {
     }
     let summary = find("bad.tar", &tar.end()).1.unwrap();
     assert_eq!((summary.errors.len(), summary.more_errors), (64, 136));
+}
+
+#[test]
+fn what_is_nothing_known_is_searched_up_to_a_bound() {
+    let limits = Limits { search: 1 << 20, output: 4 << 20, ..Limits::default() };
+    // Zeros are what the holes of a sparse file read as.
+    let zeros = vec![0; 2 << 20];
+    let expected = "zeros: more than 1048576 bytes to search for a kernel";
+    assert_eq!(errors(find_with(limits, false, "zeros", &zeros).1), [expected]);
+    let mut endless = std::io::repeat(0);
+    let result = Finder::new(limits, false).find_in_stream(&mut endless, "zeros", &mut |_| {});
+    assert_eq!(errors(result), [expected]);
+    // A member without an end is bounded with the stream it is in.
+    let header = Tar::header("padding", 1 << 32, b'0');
+    let mut endless = std::io::Read::chain(&header[..], std::io::repeat(0));
+    let result = Finder::new(limits, false).find_in_stream(&mut endless, "x.tar", &mut |_| {});
+    assert_eq!(errors(result), ["x.tar: more than 4194304 bytes in a stream"]);
 }
 
 #[test]

@@ -97,3 +97,66 @@ fn an_archive_on_a_disk_is_not_taken_for_one() {
         assert_eq!(show(&find_all("x.img", &bytes)), ["boot/config-6.1.0-1 6.1.0-1 y"]);
     }
 }
+
+/// A squashfs of files that are written before.
+fn squashfs(root: &Path, files: &[(&str, &[u8])]) -> Vec<u8> {
+    for (path, bytes) in files {
+        let path = root.join("root").join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, bytes).unwrap();
+    }
+    run("mksquashfs", &["root", "x.sq", "-quiet", "-no-progress"], root);
+    fs::read(root.join("x.sq")).unwrap()
+}
+
+#[test]
+fn files_beyond_the_bound_of_a_file_system_are_not_left_out_in_silence() {
+    if !have("mksquashfs") {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let names: Vec<String> = (0..1025).map(|at| format!("boot/config-6.1.{at:04}")).collect();
+    let files: Vec<(&str, &[u8])> =
+        names.iter().map(|name| (name.as_str(), b"CONFIG_PCI_P2PDMA=y\n".as_slice())).collect();
+    let (found, result) = find("x", &squashfs(directory.path(), &files));
+    assert_eq!(found.len(), 1024);
+    let error = result.unwrap_err().to_string();
+    let what = "more than 1024 files that may tell about kernels in a file system";
+    assert_eq!(error, format!("x: {what}"));
+}
+
+#[test]
+fn a_file_with_a_name_and_without_one_keeps_its_name_in_a_file_system() {
+    if !have("mksquashfs") {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path();
+    let text = config("6.1.0", YES);
+    // `/boot` is looked at first, so the name without a release is seen before.
+    fs::create_dir_all(root.join("root/lib/modules/6.1.0-a")).unwrap();
+    fs::create_dir_all(root.join("root/lib/modules/6.1.0-b")).unwrap();
+    for release in ["6.1.0-a", "6.1.0-b"] {
+        let link = root.join("root/lib/modules").join(release).join("config");
+        std::os::unix::fs::symlink("../../../boot/config", link).unwrap();
+    }
+    let image = squashfs(root, &[("boot/config", &text), ("usr/src/linux-x/.config", &text)]);
+    let expected = ["boot/config 6.1.0-a y", "boot/config 6.1.0-b y"];
+    assert_eq!(show(&find_all("x", &image)), expected);
+}
+
+#[test]
+fn a_disk_image_that_begins_with_text_is_not_taken_for_one() {
+    let mut vhdx = b"vhdxfileQ\0E\0M\0U\0".to_vec();
+    vhdx.resize(1 << 20, 0);
+    let mut vdi = b"<<< QEMU VM Virtual Disk Image >>>\n".to_vec();
+    vdi.resize(64, 0);
+    vdi.extend_from_slice(&[0x7f, 0x10, 0xda, 0xbe, 1, 0, 1, 0]);
+    let vmdk = b"# Disk DescriptorFile\nversion=1\nRW 4192256 SPARSE \"x-s001.vmdk\"\n".to_vec();
+    let mut vhd = b"conectix\0\0\0\x02".to_vec();
+    vhd.resize(1 << 20, 0);
+    for (name, image) in [("VHDX", vhdx), ("VDI", vdi), ("VMDK", vmdk), ("VHD", vhd)] {
+        let expected = format!("x: a {name} image cannot be read: convert it to qcow2 or raw");
+        assert_eq!(errors(find("x", &image).1), [expected]);
+    }
+}

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::make::{NO, Tar, YES, bzimage, config, deb, gzip, noise, vmlinux};
+use crate::make::{NO, Tar, YES, ar, bzimage, config, deb, gzip, noise, vmlinux};
 use crate::plain::cuts;
 use crate::tools::{errors, filter, find, find_all, have, run, show};
 
@@ -407,4 +407,18 @@ fn a_source_package_is_not_taken_for_a_kernel() {
         show(&find_all("x", &bytes)),
         ["config-6.1.0 6.1.0 y", "config-6.2.0 6.2.0 not set"]
     );
+}
+
+#[test]
+fn a_package_without_a_kernel_names_those_it_depends_on() {
+    let control = "Package: linux-image-amd64\nVersion: 1\nDepends: linux-image-6.1.0-57-amd64 (= 6.1.192-1), \
+                   linux-headers-6.1.0-57-amd64, linux-image-6.1.0-56-amd64 | linux-base\n";
+    let control = gzip(&Tar::default().add("./control", control.as_bytes()).end());
+    let data = gzip(&Tar::default().add("usr/share/doc/x", b"x").end());
+    let members: [(&str, &[u8]); 3] =
+        [("debian-binary", b"2.0\n"), ("control.tar.gz", &control), ("data.tar.gz", &data)];
+    let (found, result) = find("x", &ar(&members));
+    assert!(found.is_empty());
+    let expected = ["linux-image-6.1.0-57-amd64", "linux-image-6.1.0-56-amd64"];
+    assert_eq!(result.unwrap().depends, expected);
 }

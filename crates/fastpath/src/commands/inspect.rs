@@ -1,21 +1,29 @@
 //! `fastpath inspect`.
 
-use std::fs::File;
-use std::io::{self, Read};
-use std::os::unix::fs::FileTypeExt as _;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+mod kept;
+mod layout;
 
-use anyhow::{Context as _, bail};
-use fastpath_artifact::http::{Client, Fetch, Options, RemoteFile, shown};
-use fastpath_artifact::{Evidence, Finder, Found, Limits, Summary};
+use std::fs::File;
+use std::io::{self, IsTerminal as _, Read, Seek as _};
+use std::os::unix::fs::FileTypeExt as _;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{anyhow, bail};
+use fastpath_artifact::http::{
+    Client, Fetch, Meter, Options, RemoteFile, file_name, is_address, shown,
+};
+use fastpath_artifact::{Error, Evidence, Finder, Found, Limits, Summary};
 use fastpath_host::{Kind, State, Witness, config_witness};
-use fastpath_kconfig::gzip::{self, OUTPUT_LIMIT};
 use fastpath_knowledge::{Advisory, Knowledge, Release};
 use fastpath_report::Inspected;
 use fastpath_verdict::Verdict;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
+use self::kept::Kept;
 use crate::args::{Format, InspectArgs};
+use crate::error::Hinted;
 use crate::{error, output, root};
 
 pub(crate) fn run(args: &InspectArgs) -> anyhow::Result<u8> {
@@ -57,64 +65,138 @@ fn inspect(file: &Path, args: &InspectArgs, knowledge: &Knowledge) -> anyhow::Re
             Err(error) => written = Err(error),
         }
     };
-    let result = find(file, args.first, &mut answer).with_context(|| input.clone());
+    let name = last_name(file);
+    let result = find(file, &name, args.first, &mut answer);
     written?;
     let summary = match result {
         Ok(summary) => summary,
         // What is no container is a configuration that cannot be read: that has an answer of its own.
-        Err(error) if verdicts.is_empty() => match damaged(file, &input) {
-            Some(found) => {
-                let (witness, bytes_read) = found;
+        Err(failed) if verdicts.is_empty() => match damaged(&failed, &input) {
+            Some((witness, bytes_read)) => {
                 let verdict =
                     judge_witness(&input, None, None, &witness, bytes_read, args, knowledge)?;
                 return Ok(vec![verdict]);
             }
-            None => return Err(error),
+            None => return Err(of_input(&input, &name, &failed.error)),
         },
-        Err(error) => {
+        Err(failed) => {
             // What was found before the damage stands; what comes after it is not known.
-            error::print(&error);
+            error::print(&of_input(&input, &name, &failed.error));
             verdicts.push(Verdict::Unknown);
             return Ok(verdicts);
         }
     };
     for error in &summary.errors {
-        output::note(&format!("warning: {input}: {error}"));
+        output::note(&format!("warning: {}", error::line(&of_input(&input, &name, error))));
     }
     if summary.more_errors > 0 {
         output::note(&format!("warning: {input}: {} more errors", summary.more_errors));
     }
     if verdicts.is_empty() {
-        bail!("{input}: no kernel was found in it, {} bytes were read", summary.bytes_read);
+        let read = summary.bytes_read;
+        let message = format!("{input}: no kernel was found in it, {read} bytes were read");
+        if summary.depends.is_empty() {
+            bail!(message);
+        }
+        let hint = format!("look into what it depends on: {}", summary.depends.join(", "));
+        bail!(Hinted { message, hint });
     }
     Ok(verdicts)
 }
 
-/// Looks for kernels in a file, a URL, standard input, or a folder in OCI layout.
-fn find(file: &Path, first: bool, sink: &mut dyn FnMut(Found)) -> anyhow::Result<Summary> {
+/// An input that gave nothing more.
+struct Failed {
+    error: anyhow::Error,
+    /// The input, if it may be a configuration that is damaged.
+    bytes: Option<Vec<u8>>,
+}
+
+impl<E: Into<anyhow::Error>> From<E> for Failed {
+    fn from(error: E) -> Self {
+        Self { error: error.into(), bytes: None }
+    }
+}
+
+/// Looks for kernels in a file, a URL, standard input, or a folder in OCI layout. An input is opened once, since a pipe
+/// gives what it has only once.
+fn find(
+    file: &Path,
+    name: &str,
+    first: bool,
+    sink: &mut dyn FnMut(Found),
+) -> Result<Summary, Failed> {
     let mut finder = Finder::new(Limits::default(), first);
     if file == Path::new("-") {
-        return Ok(finder.find_in_stream(&mut io::stdin().lock(), "-", sink)?);
+        return find_in_stream(finder, &mut io::stdin().lock(), name, sink);
     }
-    if let Some(url) = file.to_str().filter(|text| is_url(text)) {
-        let client: Arc<dyn Fetch> = Arc::new(Client::new(Options::default())?);
-        let mut remote = RemoteFile::open(client, url)?;
-        let name = url.rsplit('/').next().unwrap_or(url);
-        // What was read ahead was transferred too.
-        let meter = remote.meter().clone();
-        let mut transferred = |found: Found| {
-            sink(Found { bytes_read: meter.total().max(found.bytes_read), ..found });
-        };
-        return Ok(finder.find(&mut remote, name, &mut transferred)?);
+    if let Some(url) = file.to_str().filter(|text| is_address(text)) {
+        return Ok(find_behind(url, finder, name, sink)?);
     }
     let kind = std::fs::metadata(file)?.file_type();
     if kind.is_dir() {
-        return find_in_layout(file, finder, sink);
+        return Ok(layout::find(file, finder, name, sink)?);
     }
     if kind.is_char_device() || kind.is_socket() {
-        bail!("a character device or socket; expected a file");
+        return Err(anyhow!("a character device or socket; expected a file").into());
     }
-    Ok(finder.find_in_file(file, sink)?)
+    let mut open = File::open(file)?;
+    if kind.is_fifo() {
+        return find_in_stream(finder, &mut open, name, sink);
+    }
+    finder.find(&mut open, name, sink).map_err(|error| {
+        let bytes = open.rewind().ok().and_then(|()| kept::again(&mut open));
+        Failed { error: error.into(), bytes }
+    })
+}
+
+fn find_in_stream(
+    mut finder: Finder,
+    stream: &mut dyn Read,
+    name: &str,
+    sink: &mut dyn FnMut(Found),
+) -> Result<Summary, Failed> {
+    let mut kept = Kept::new(stream);
+    let result = finder.find_in_stream(&mut kept, name, sink);
+    result.map_err(|error| Failed { error: error.into(), bytes: kept.bytes() })
+}
+
+/// Looks for kernels behind an address. A terminal sees that something comes, or that nothing does.
+fn find_behind(
+    url: &str,
+    mut finder: Finder,
+    name: &str,
+    sink: &mut dyn FnMut(Found),
+) -> anyhow::Result<Summary> {
+    let meter = Meter::default();
+    let bar = spinner(url, meter.clone());
+    let client: Arc<dyn Fetch> = Arc::new(Client::new(Options::default())?);
+    let mut remote = RemoteFile::open_with(client, url, meter.clone())?;
+    // What was read ahead was transferred too.
+    let mut transferred = |found: Found| {
+        let bytes_read = meter.total().max(found.bytes_read);
+        bar.suspend(|| sink(Found { bytes_read, ..found }));
+    };
+    let result = finder.find(&mut remote, name, &mut transferred);
+    bar.finish_and_clear();
+    Ok(result?)
+}
+
+fn spinner(url: &str, meter: Meter) -> ProgressBar {
+    let bar = ProgressBar::new_spinner();
+    if !io::stderr().is_terminal() {
+        bar.set_draw_target(ProgressDrawTarget::hidden());
+        return bar;
+    }
+    let received = move |_: &ProgressState, out: &mut dyn std::fmt::Write| {
+        // Nothing can be done about a line that is not drawn.
+        let _ = write!(out, "{} kB", meter.total() / 1000);
+    };
+    let style = ProgressStyle::with_template("{spinner} {prefix}: {received} {elapsed}");
+    let style = style.unwrap_or_else(|_| ProgressStyle::default_spinner());
+    bar.set_style(style.with_key("received", received));
+    bar.set_prefix(shown(url));
+    bar.enable_steady_tick(Duration::from_millis(120));
+    bar
 }
 
 /// An input's name for output: an address without credentials.
@@ -122,45 +204,25 @@ fn name_of(file: &Path) -> String {
     shown(&file.display().to_string())
 }
 
-fn is_url(text: &str) -> bool {
-    ["http://", "https://", "file://"].iter().any(|scheme| text.starts_with(scheme))
+/// The last part of an input's name, which may say which kernel it is.
+fn last_name(file: &Path) -> String {
+    match file.to_str().filter(|text| is_address(text)) {
+        Some(url) => file_name(url),
+        None => file.file_name().unwrap_or(file.as_os_str()).to_string_lossy().into_owned(),
+    }
 }
 
-/// An OCI image layout is a folder of blobs; the layers among them hold the files.
-/// Source: <https://github.com/opencontainers/image-spec/blob/main/image-layout.md>.
-fn find_in_layout(
-    folder: &Path,
-    mut finder: Finder,
-    sink: &mut dyn FnMut(Found),
-) -> anyhow::Result<Summary> {
-    if !folder.join("oci-layout").is_file() {
-        bail!("a directory; expected a file or a folder in OCI layout");
+/// An error of an input, which may call itself by the last part of its name or by all of it.
+fn of_input(input: &str, name: &str, error: &(impl std::fmt::Display + ?Sized)) -> anyhow::Error {
+    let text = format!("{error:#}");
+    let rest = [input, name].into_iter().filter(|name| !name.is_empty()).find_map(|name| {
+        text.strip_prefix(name).filter(|rest| rest.starts_with(": ") || rest.starts_with('!'))
+    });
+    match rest.map(|rest| (rest, rest.strip_prefix(": "))) {
+        Some((_, Some(detail))) => anyhow!(detail.to_owned()).context(input.to_owned()),
+        Some((inside, None)) => anyhow!("{input}{inside}"),
+        None => anyhow!(text).context(input.to_owned()),
     }
-    let mut blobs: Vec<PathBuf> = Vec::new();
-    for algorithm in std::fs::read_dir(folder.join("blobs"))? {
-        for blob in std::fs::read_dir(algorithm?.path())? {
-            blobs.push(blob?.path());
-        }
-    }
-    blobs.sort();
-    let mut all = Summary::default();
-    for blob in blobs {
-        let name = blob.strip_prefix(folder).unwrap_or(&blob).display().to_string();
-        let mut named = |mut found: Found| {
-            let member = found.member.as_ref().map(|member| format!("!{member}"));
-            found.member = Some(format!("{name}{}", member.unwrap_or_default()));
-            sink(found);
-        };
-        // Manifests and configurations of images are blobs too: what holds nothing is passed over.
-        if let Ok(summary) = finder.find_in_file(&blob, &mut named) {
-            all.bytes_read += summary.bytes_read;
-            all.members += summary.members;
-            all.found += summary.found;
-            all.errors.extend(summary.errors);
-            all.more_errors += summary.more_errors;
-        }
-    }
-    Ok(all)
 }
 
 /// What evidence says, as a witness.
@@ -237,17 +299,16 @@ fn judge_witness(
     Ok(judgement.verdict)
 }
 
-/// Reads a small file that is no container as the configuration it should be, to tell what is wrong with it.
-fn damaged(file: &Path, input: &str) -> Option<(Witness, u64)> {
-    let limit = u64::try_from(OUTPUT_LIMIT).unwrap_or(u64::MAX);
-    let mut bytes = Vec::new();
-    File::open(file).ok()?.take(limit).read_to_end(&mut bytes).ok()?;
-    let head = &bytes[..bytes.len().min(512)];
-    let is_text = std::str::from_utf8(head).is_ok_and(|head| !head.starts_with('\0'));
-    if !(gzip::is_gzip(&bytes) || is_text) {
-        return None;
+/// What may be a configuration, read as one, to tell what is wrong with it. A bound that was reached, or a format that is
+/// known and not read, is told as it is.
+fn damaged(failed: &Failed, input: &str) -> Option<(Witness, u64)> {
+    let bytes = failed.bytes.as_deref()?;
+    match failed.error.downcast_ref()? {
+        error @ Error::Unsupported { .. } if error.is_unknown() => {}
+        Error::Truncated { .. } | Error::Damaged { .. } => {}
+        _ => return None,
     }
-    let witness = config_witness(input, Kind::BootConfig, &bytes, None);
+    let witness = config_witness(input, Kind::BootConfig, bytes, None);
     let unsound = !matches!(witness.state, State::Y | State::NotSet | State::N | State::M);
     unsound.then(|| (witness, u64::try_from(bytes.len()).unwrap_or(u64::MAX)))
 }
