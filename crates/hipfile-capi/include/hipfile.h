@@ -407,7 +407,8 @@ hipFileError_t hipFileBufRegister(const void *buffer_base, size_t length, int fl
 hipFileError_t hipFileBufDeregister(const void *buffer_base);
 
 /**
- * Reads from a file into GPU memory.
+ * Reads from a file into GPU memory. The direct way waits for no stream, the fallback for the default one: have what uses
+ * the memory end before.
  * @return bytes read; -1 with errno for an error of the system; else a negative hipFileOpError_t. HIP's errors are
  *         -hipFileHipDriverError here.
  */

@@ -183,7 +183,8 @@ impl Runtime {
             temporary = Buffer::temporary(gpu.as_ref(), address)?;
             &temporary
         };
-        Request::checked(direction, &file, buffer, size, file_offset, buffer_offset)?.run(self, gpu)
+        let request = Request::checked(direction, &file, buffer, size, file_offset, buffer_offset)?;
+        Request { after_default_stream: true, ..request }.run(self, gpu)
     }
 
     /// What `hipPeekAtLastError` would say in this thread; if HIP has forgotten, the error of the thread's last transfer.

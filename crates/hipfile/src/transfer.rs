@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use fastpath_gpu::{Direction, Gpu, MemoryKind};
+use fastpath_gpu::{CurrentDevice, Direction, Gpu, HipError, MemoryKind, RawStream};
 use rustix::io::Errno;
 
 use crate::bounce::Part;
@@ -32,6 +32,9 @@ pub(crate) struct Request<'a> {
     pub(crate) size: usize,
     pub(crate) file_offset: u64,
     pub(crate) buffer_offset: usize,
+    /// Whether a fallback waits for what is in the default stream, as `hipMemcpy` does: programs that fill a buffer there and write
+    /// it to a file at once are used to that. Never in a worker: the default stream may wait for one.
+    pub(crate) after_default_stream: bool,
 }
 
 impl<'a> Request<'a> {
@@ -59,6 +62,7 @@ impl<'a> Request<'a> {
             size: size.min(MAX_SIZE),
             file_offset,
             buffer_offset: offset,
+            after_default_stream: false,
         })
     }
 
@@ -129,7 +133,24 @@ impl<'a> Request<'a> {
 
     fn fall_back(&self, runtime: &Runtime, gpu: &Arc<dyn Gpu>) -> Result<usize, Error> {
         let begin = runtime.stats.begin();
-        self.recorded(runtime, begin, Path::Fallback, fallback::run(&runtime.lanes, gpu, self))
+        let moved = match self.wait_for_default_stream(gpu.as_ref()) {
+            Ok(()) => fallback::run(&runtime.lanes, gpu, self),
+            Err(error) => {
+                let call = "hipStreamSynchronize";
+                Moved { bytes: 0, error: Some(Error::Hip { call, error }) }
+            }
+        };
+        self.recorded(runtime, begin, Path::Fallback, moved)
+    }
+
+    #[allow(unsafe_code)]
+    fn wait_for_default_stream(&self, gpu: &dyn Gpu) -> Result<(), HipError> {
+        if !self.after_default_stream {
+            return Ok(());
+        }
+        let _current = CurrentDevice::enter(gpu, self.buffer.device)?;
+        // SAFETY: null is the current GPU's default stream.
+        unsafe { gpu.synchronize(RawStream(std::ptr::null_mut())) }
     }
 
     /// The CPU reaches the buffer, so that a system call is all there is to do.

@@ -140,6 +140,32 @@ static void rights(void) {
     close(writer);
 }
 
+static void sleep_a_while(void *nothing) {
+    (void)nothing;
+    usleep(50000);
+}
+
+/* What is in the default stream comes before a call that takes the fallback, as before hipMemcpy. */
+static void after_the_default_stream(void) {
+    int fd = make_file(in_folder("default"), 64 * KIB, 1, 0);
+    hipFileHandle_t handle = register_file(fd);
+    char *memory = (char *)device_memory(64 * KIB), *host = NULL;
+    OK(hipLaunchHostFunc(NULL, sleep_a_while, NULL));
+    OK(hipMemset(memory, 0xee, 64 * KIB));
+    EXPECT(hipFileRead(handle, memory, 64 * KIB, 0, 0), 64 * KIB);
+    expect_device(memory, 64 * KIB, 0, 1);
+    OK(hipHostMalloc((void **)&host, 64 * KIB, 0));
+    for (long i = 0; i < 64 * KIB; i++) host[i] = (char)pattern((uint64_t)i, 2);
+    OK(hipLaunchHostFunc(NULL, sleep_a_while, NULL));
+    OK(hipMemcpyAsync(memory, host, 64 * KIB, hipMemcpyHostToDevice, NULL));
+    EXPECT(hipFileWrite(handle, memory, 64 * KIB, 0, 0), 64 * KIB);
+    expect_file(fd, 64 * KIB, 0, 0, 2);
+    hipFileHandleDeregister(handle);
+    OK(hipHostFree(host));
+    OK(hipFree(memory));
+    close(fd);
+}
+
 /* Which way they went: aligned requests directly, if anything can. */
 static void paths(void) {
     hipFileStatsLevel1_t before, after;
@@ -184,6 +210,7 @@ int main(int count_of_arguments, char **arguments) {
     far_out();
     rights();
     paths();
+    if (!is_fast) after_the_default_stream();
     if (strcmp(arguments[3], "large") == 0) too_large();
     GOOD(hipFileDriverClose());
     return 0;
