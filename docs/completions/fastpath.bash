@@ -98,7 +98,7 @@ _fastpath() {
             return 0
             ;;
         fastpath__subcmd__check)
-            opts="-q -v -h --root --snapshot --kernel --layer --gpu --path --load-runtime --knowledge --format --quiet --verbose --help"
+            opts="-q -v -h --root --snapshot --kernel --layer --gpu --path --probe --load-runtime --knowledge --format --quiet --verbose --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

@@ -50,6 +50,7 @@ complete -c fastpath -n "__fish_fastpath_using_subcommand check" -l path -d 'Ask
 complete -c fastpath -n "__fish_fastpath_using_subcommand check" -l knowledge -d 'Add advisories and remedies from a TOML file; it can never remove a block' -r -F
 complete -c fastpath -n "__fish_fastpath_using_subcommand check" -l format -d 'How to print the report' -r -f -a "text\t'For people'
 json\t'For programs'"
+complete -c fastpath -n "__fish_fastpath_using_subcommand check" -l probe -d 'Open a temporary file for direct I/O on each file system that may do; it has no name and is gone at once'
 complete -c fastpath -n "__fish_fastpath_using_subcommand check" -l load-runtime -d 'Load the HIP runtimes and ask them, each in a process of its own, instead of reading their files'
 complete -c fastpath -n "__fish_fastpath_using_subcommand check" -s q -l quiet -d 'Print nothing; the exit code tells'
 complete -c fastpath -n "__fish_fastpath_using_subcommand check" -s v -l verbose -d 'Print also what holds and where was looked in vain; the verdict stays the same'

@@ -81,6 +81,7 @@ pub struct KnowledgeArgs {
                   fastpath check --root /mnt/image\n  fastpath check --kernel 6.8.0-138-generic\n  \
                   fastpath check --snapshot customer.tar.zst\n  if fastpath check -q; then echo supported; fi"
 )]
+#[allow(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub struct CheckArgs {
     /// Where to read.
     #[command(flatten)]
@@ -97,6 +98,9 @@ pub struct CheckArgs {
     /// Ask whether hipFile takes the fastpath for this file or directory, and which rule stops it
     #[arg(long, value_name = "FILE")]
     pub path: Option<PathBuf>,
+    /// Open a temporary file for direct I/O on each file system that may do; it has no name and is gone at once
+    #[arg(long, conflicts_with_all = ["root", "snapshot", "pid"])]
+    pub probe: bool,
     /// Load the HIP runtimes and ask them, each in a process of its own, instead of reading their files
     #[arg(long, conflicts_with_all = ["root", "snapshot"])]
     pub load_runtime: bool,
@@ -165,8 +169,12 @@ pub struct InspectArgs {
 /// `fastpath snapshot`.
 #[derive(Debug, ClapArgs)]
 #[command(
-    after_help = "The archive holds the kernel configurations, what kallsyms and the boot loader's files say about \
-                  kernels, and os-release. It holds no host name, no serial numbers, no machine ids, no kernel command line.\n\n\
+    after_help = "The archive holds what a check of all layers reads: kernel configurations; what kallsyms and the boot loader's \
+                  files say about kernels; os-release; the PCI devices with ids, BARs and ACS of their configuration space; what AMD's \
+                  driver and KFD say; where HIP libraries are; the mount table with mount points and block devices; of the kernel command \
+                  line the parameters about PCI and the IOMMU. It holds no host name, no serial numbers, no machine ids, no names of servers, \
+                  and no other kernel parameters. Mount points and names of folders are kept as they are: look at them if they name \
+                  people.\n\n\
                   Examples:\n  fastpath snapshot\n  fastpath snapshot -o customer.tar.zst\n  fastpath check --snapshot customer.tar.zst"
 )]
 pub struct SnapshotArgs {

@@ -38,11 +38,18 @@ pub(crate) fn bytes(bytes: &[u8]) -> anyhow::Result<()> {
     stdout.write_all(bytes).and_then(|()| stdout.flush()).context("standard output")
 }
 
+/// Characters that change the order in which others are shown.
+const fn is_bidi(c: char) -> bool {
+    matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
 /// Writes a line to stderr.
 pub(crate) fn note(line: &str) {
     let visible: String = line
         .chars()
-        .flat_map(|c| if c.is_control() { c.escape_default().collect() } else { vec![c] })
+        .flat_map(
+            |c| if c.is_control() || is_bidi(c) { c.escape_default().collect() } else { vec![c] },
+        )
         .collect();
     let _ = writeln!(anstream::stderr().lock(), "{visible}");
 }

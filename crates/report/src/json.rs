@@ -2,6 +2,7 @@
 
 use fastpath_host::pci::Address;
 use fastpath_host::process::OpenFile;
+use fastpath_host::volume::Mount;
 use fastpath_host::{Evidence, Witness};
 use fastpath_knowledge::Effect;
 use fastpath_verdict::driver::{DriverVerdict, GpuVerdict};
@@ -135,6 +136,8 @@ pub struct VolumeReport {
     pub reason: String,
     /// Whether that rests on something that was not read, such as the driver's build.
     pub assumed: bool,
+    /// Whether a file on it could be opened for direct I/O; null if that was not tried (`--probe`).
+    pub direct_io: Option<bool>,
 }
 
 /// A running process.
@@ -599,7 +602,11 @@ impl From<&Check<'_>> for CheckReport {
             driver: check.driver.as_ref().map(driver),
             runtime: check.runtime.as_ref().map(runtime),
             paths: check.paths.as_ref().map(|paths| paths.paths.iter().map(path).collect()),
-            volumes: check.volumes.as_ref().map(|all| all.volumes.iter().map(volume).collect()),
+            volumes: check.volumes.as_ref().map(|all| {
+                let mounts = check.facts.volume.as_ref().map_or(&[][..], |facts| &facts.mounts);
+                let tried = |index| mounts.get(index).and_then(|mount: &Mount| mount.direct_io);
+                all.volumes.iter().map(|one| volume(one, tried(one.index))).collect()
+            }),
             process: check.process.as_ref().map(process),
             route: check.route.as_ref().map(route),
             findings: check.findings.iter().map(finding).collect(),
@@ -653,7 +660,7 @@ fn path(path: &PathVerdict) -> PathReport {
     }
 }
 
-fn volume(volume: &VolumeVerdict) -> VolumeReport {
+fn volume(volume: &VolumeVerdict, direct_io: Option<bool>) -> VolumeReport {
     VolumeReport {
         mount: volume.mount.clone(),
         fstype: volume.fstype.clone(),
@@ -663,6 +670,7 @@ fn volume(volume: &VolumeVerdict) -> VolumeReport {
         verdict: volume.verdict.as_str().to_owned(),
         reason: volume.reason.as_str().to_owned(),
         assumed: volume.assumed,
+        direct_io,
     }
 }
 

@@ -110,6 +110,13 @@ pub(crate) fn summary(out: &mut String, check: &Check<'_>) {
     if let Some(volumes) = &check.volumes {
         row(Layer::Volume, volumes.verdict, volumes.reason);
     }
+    // Each layer may be fine somewhere, and no route fine as a whole.
+    let worst = rows.iter().filter_map(|row| row.get(1));
+    let agrees = |verdict: Verdict| worst.clone().any(|cell| cell == verdict.as_str());
+    if let Some(route) = check.route.as_ref().filter(|route| !agrees(route.verdict)) {
+        let reason = format!("({})", route.reason.as_str());
+        rows.push(vec!["route".to_owned(), route.verdict.as_str().to_owned(), reason]);
+    }
     let _ = writeln!(out, "\n{}", styled(BOLD, "layers"));
     out.push_str(&table(&rows, 2, |_, column, cell| match column {
         1 => verdict_cell(cell),

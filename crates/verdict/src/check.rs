@@ -1,5 +1,7 @@
 //! The whole check of a host: every layer judged, the best route, and what a person should know.
 
+use std::borrow::Cow;
+
 use fastpath_host::Facts;
 use fastpath_host::pci::Address;
 use fastpath_host::volume::Located;
@@ -76,7 +78,20 @@ impl Check<'_> {
             Verdict::Unsupported => Status::Fail,
             Verdict::Blocked => Status::Block,
         };
-        of_layer().find(|finding| finding.status == wanted).or_else(|| of_layer().next())
+        // A layer may be fine elsewhere, and wrong on the route that counts: then its finding only warns.
+        let on_route = |finding: &&Finding| {
+            let route = self.route.as_ref().filter(|route| route.layer == self.layer);
+            route.is_some_and(|route| {
+                let mut addresses = route.drives.iter().chain(&route.gpu);
+                addresses.any(|address| finding.summary.contains(address.as_str()))
+            })
+        };
+        let open = |finding: &&Finding| !matches!(finding.status, Status::Pass | Status::Info);
+        of_layer()
+            .find(|finding| finding.status == wanted)
+            .or_else(|| of_layer().filter(open).find(on_route))
+            .or_else(|| of_layer().find(open))
+            .or_else(|| of_layer().next())
     }
 }
 
@@ -113,14 +128,18 @@ pub fn check_for<'a>(
         .collect();
     let is_asked = |layer| layers.contains(&layer);
     // The rules for volumes are those of the driver that is loaded, whether or not it is asked about.
-    let driver = facts.driver.as_ref().zip(facts.pci.as_ref());
+    let pci = facts.pci.as_ref().map(|pci| match question.gpu {
+        Some(gpu) => Cow::Owned(pci.with_only(gpu)),
+        None => Cow::Borrowed(pci),
+    });
+    let driver = facts.driver.as_ref().zip(pci.as_deref());
     let driver = driver.map(|(facts, pci)| driver::judge(facts, pci, knowledge));
     let build = driver.as_ref().and_then(|driver| driver.build);
-    let mut driver = driver.filter(|_| is_asked(Layer::Driver));
+    let driver = driver.filter(|_| is_asked(Layer::Driver));
     let runtime = facts.runtime.as_ref().filter(|_| is_asked(Layer::Runtime));
     let runtime = runtime.map(|facts| runtime::judge(facts, knowledge));
-    let paths = facts.pci.as_ref().filter(|_| is_asked(Layer::Path));
-    let mut paths = paths.map(|facts| path::judge(facts, kernel.release.as_ref(), knowledge));
+    let paths = pci.as_deref().filter(|_| is_asked(Layer::Path));
+    let paths = paths.map(|facts| path::judge(facts, kernel.release.as_ref(), knowledge));
     let volumes = facts.volume.as_ref().filter(|_| is_asked(Layer::Volume));
     let volumes = volumes.map(|facts| {
         let volumes = volume::judge(facts, build, knowledge);
@@ -129,14 +148,6 @@ pub fn check_for<'a>(
             None => volumes,
         }
     });
-    if let Some(gpu) = question.gpu {
-        if let Some(driver) = &mut driver {
-            driver.only(gpu);
-        }
-        if let Some(paths) = &mut paths {
-            paths.only(gpu);
-        }
-    }
     let route = route::best(driver.as_ref(), paths.as_ref(), volumes.as_ref());
 
     let of_route =
@@ -159,7 +170,14 @@ pub fn check_for<'a>(
         _ => (verdict, layer),
     };
 
-    let case = Case { facts, knowledge, judgement: &judgement, installed: &installed, no_driver };
+    let case = Case {
+        facts,
+        knowledge,
+        judgement: &judgement,
+        installed: &installed,
+        no_driver,
+        alone: layers == [Layer::Kernel],
+    };
     let mut findings = if is_asked(Layer::Kernel) { case.findings() } else { Vec::new() };
     findings.extend(driver.iter().flat_map(|driver| driver.findings.iter().cloned()));
     findings.extend(runtime.iter().flat_map(|runtime| runtime.findings.iter().cloned()));

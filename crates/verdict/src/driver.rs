@@ -24,16 +24,6 @@ pub struct DriverVerdict {
     pub findings: Vec<Finding>,
 }
 
-impl DriverVerdict {
-    /// Leaves out every other GPU.
-    pub(crate) fn only(&mut self, gpu: &Address) {
-        self.gpus.retain(|one| one.gpu == *gpu);
-        if let Some(one) = self.gpus.first() {
-            (self.verdict, self.reason) = (one.verdict, one.reason);
-        }
-    }
-}
-
 /// One GPU, judged.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GpuVerdict {
@@ -105,6 +95,11 @@ impl<'a> Case<'a> {
 
     fn gpu(&self, gpu: &Function) -> (Verdict, Reason) {
         let no = |reason| (Verdict::Unsupported, reason);
+        if let Got::Value(driver) = &gpu.driver
+            && driver != "amdgpu"
+        {
+            return no(Reason::GpuNotBound);
+        }
         match self.facts.module.loaded {
             Loaded::No => return no(Reason::AmdgpuNotLoaded),
             Loaded::Unknown => return (Verdict::Unknown, Reason::DriverUnreadable),
@@ -112,8 +107,7 @@ impl<'a> Case<'a> {
         }
         let has_node = self.facts.nodes_of(&gpu.address).next().is_some();
         match &gpu.driver {
-            Got::Value(driver) if driver == "amdgpu" => {}
-            Got::Value(_) => return no(Reason::GpuNotBound),
+            Got::Value(_) => {}
             _ if has_node => {}
             Got::Missing => return no(Reason::GpuNotBound),
             _ => return (Verdict::Unknown, Reason::DriverUnreadable),

@@ -60,7 +60,7 @@ pub fn judge(facts: &RuntimeFacts, _knowledge: &Knowledge) -> RuntimeVerdict {
         .collect();
     let (verdict, reason) = match first {
         Some(first) => (libraries[first].verdict, libraries[first].reason),
-        None if facts.unread.is_empty() && !facts.cut => {
+        None if facts.unread.is_empty() && !facts.cut && facts.has_loader => {
             (Verdict::Unsupported, Reason::RuntimeMissing)
         }
         None => (Verdict::Unknown, Reason::RuntimeUnreadable),
@@ -167,6 +167,9 @@ impl Case<'_> {
                     _ => "damaged, or without a table of its functions",
                 };
                 format!("{}: {what}", library.path)
+            }
+            None if !self.facts.has_loader => {
+                "this root has no place where a loader looks for libraries".to_owned()
             }
             None => match self.facts.unread.first() {
                 Some(unread) => format!("{}: {}", unread.path, unread.reason),

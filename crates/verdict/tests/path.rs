@@ -350,6 +350,8 @@ fn the_release_matters_only_if_the_answer_depends_on_it() {
     };
     let switch = below(0x8086, 0x7d1b).intel().switch(&port(), None);
     assert_eq!(without(&switch), (YES, Reason::CommonSwitch));
+    let translated = below(0x8086, 0x7d1b).intel().switch(&port(), Some((5, "DMA")));
+    assert_eq!(without(&translated), (OPEN, Reason::ReleaseUnknown), "it may have a defect");
     let unlisted = below(0x8086, 0x7d1b).intel().two_root_ports();
     assert_eq!(without(&unlisted), (NO, Reason::HostBridgeNotListed), "in no release");
     let zen = below(0x1022, 0x14a4).zen().two_root_ports();
@@ -365,8 +367,9 @@ fn a_danger_that_is_proven_for_a_path_blocks_it() {
         assert_eq!(case(kind).judged(BROKEN), (Verdict::Blocked, Reason::Advisory, BUS), "{kind}");
     }
     let yes = (YES, Reason::CommonSwitch, BUS);
-    for kind in ["identity", "blocked", "unmanaged"] {
-        assert_eq!(case(kind).judged(BROKEN), yes, "{kind}");
+    assert_eq!(case("identity").judged(BROKEN), yes);
+    for kind in ["blocked", "unmanaged", "", "junk"] {
+        assert_eq!(case(kind).judged(BROKEN), (OPEN, Reason::IommuUnknown, BUS), "{kind}");
     }
     assert_eq!(case("DMA").judged("6.12.118"), yes, "before the defects");
     let without = below(0x1022, 0x14a4).zen().switch(&port(), None);
@@ -387,10 +390,10 @@ fn a_danger_that_is_proven_for_a_path_blocks_it() {
 }
 
 #[test]
-fn a_danger_that_may_be_warns() {
+fn a_danger_that_may_be_warns_and_is_no_yes() {
     // ACS could not be read, so traffic may turn round at the switch.
     let case = below(0x1022, 0x14a4).zen().switch(&port().config(64), Some((5, "DMA")));
-    assert_eq!(case.judged(BROKEN), (YES, Reason::AmdZen, None));
+    assert_eq!(case.judged(BROKEN), (OPEN, Reason::ConfigSpaceUnreadable, None));
     let verdict = judged(&case.host, BROKEN);
     assert_eq!(verdict.paths[0].unproven, ["CVE-2026-74277", "blk-mq-dma-stale-state"]);
     let warns = |verdict: &PathsVerdict| {
@@ -401,7 +404,7 @@ fn a_danger_that_may_be_warns() {
     // The group's type could not be read.
     let case = below(0x1022, 0x14a4).zen().switch(&port(), Some((5, "DMA")));
     std::fs::remove_file(case.host.path("sys/kernel/iommu_groups/5/type")).unwrap();
-    assert_eq!(case.judged(BROKEN), (YES, Reason::CommonSwitch, BUS));
+    assert_eq!(case.judged(BROKEN), (OPEN, Reason::IommuUnknown, BUS));
     assert_eq!(warns(&judged(&case.host, BROKEN)).len(), 2);
 }
 

@@ -310,7 +310,6 @@ fn hints_say_what_can_be_done() {
             hints::ORDERED,
             "tune2fs -o journal_data_ordered /dev/nvme1n1p1",
         ),
-        ("volume-ext4-no-journal", hints::ORDERED, "tune2fs -O has_journal /dev/nvme1n1p1"),
         ("volume-ext4-writeback", hints::ORDERED, "mount -o data=ordered /dev/nvme1n1p1 /data"),
         ("volume-md-raid0", hints::USE_NVME, "lsblk"),
         ("volume-overlay-container", hints::USE_NVME, "--volume"),
@@ -370,9 +369,9 @@ fn a_file_is_stopped_by_the_first_rule_that_does_not_hold() {
     use Verdict::{Supported, Unknown, Unsupported};
     const PLAIN: &str = "volume-nvme-partition";
     type Change = fn(&mut Located);
-    let cases: [(&str, &str, Change, Verdict, Reason); 13] = [
+    let cases: [(&str, &str, Change, Verdict, Reason); 14] = [
         (PLAIN, "/data", |_| {}, Supported, Reason::Ok),
-        (PLAIN, "/data", |one| one.kind = Some(FileKind::Directory), Unsupported, Reason::FileType),
+        (PLAIN, "/data", |one| one.kind = Some(FileKind::Directory), Supported, Reason::Ok),
         (
             PLAIN,
             "/data",
@@ -387,12 +386,13 @@ fn a_file_is_stopped_by_the_first_rule_that_does_not_hold() {
         (PLAIN, "/run", |_| {}, Unsupported, Reason::Filesystem),
         // The file system is asked before direct I/O and the device.
         (
-            "volume-ext4-no-journal",
+            "volume-ext4-journal-tune2fs",
             "/data",
             |one| one.direct_io = Some((0, 0)),
             Unsupported,
             Reason::JournalMode,
         ),
+        ("volume-ext4-no-journal", "/data", |_| {}, Supported, Reason::Ok),
         ("volume-overlay-container", "/", |_| {}, Unsupported, Reason::Overlay),
         (
             "volume-md-raid0",

@@ -44,6 +44,12 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<u8> {
         super::ask_runtime::ask(runtime);
     }
     let process = args.pid.map(|pid| process(pid, &mut facts)).transpose()?;
+    if args.probe
+        && let Some(volumes) = &mut facts.volume
+    {
+        let judged = fastpath_verdict::volume::judge(volumes, None, &knowledge);
+        super::probe::probe(volumes, &judged);
+    }
     if let Some(gpu) = &gpu {
         require_gpu(gpu, &facts)?;
     }
@@ -74,7 +80,12 @@ fn process(pid: u32, facts: &mut Facts) -> anyhow::Result<(ProcessFacts, Vec<Loc
     let host = DirTree::open(Path::new("/"))?;
     let process = fastpath_host::process::read(&host, pid)
         .ok_or_else(|| anyhow::anyhow!("there is no process {pid}, or it may not be looked at"))?;
-    let root = DirTree::open(Path::new(&format!("/proc/{pid}/root")))
+    let link = format!("/proc/{pid}/root");
+    anyhow::ensure!(
+        Path::new(&link).symlink_metadata().is_ok(),
+        "there is no process {pid} any more"
+    );
+    let root = DirTree::open(Path::new(&link))
         .context("the files of a process are seen by root and by the user who runs it")?;
     let seen = AsSeenBy::new(&host, &root, pid);
     let volumes = volume::read(&seen);

@@ -8,6 +8,7 @@ pub(crate) mod explain;
 pub(crate) mod inspect;
 pub(crate) mod kernels;
 pub(crate) mod matrix;
+mod probe;
 pub(crate) mod snapshot;
 pub(crate) mod survey;
 pub(crate) mod topology;

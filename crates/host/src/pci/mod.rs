@@ -305,6 +305,18 @@ impl PciFacts {
         found.ok().map(|index| &self.functions[index])
     }
 
+    /// The same without the other GPUs: they are devices like any other.
+    #[must_use]
+    pub fn with_only(&self, gpu: &Address) -> Self {
+        let mut facts = self.clone();
+        for function in &mut facts.functions {
+            if function.role == Role::Gpu && function.address != *gpu {
+                function.role = Role::Other;
+            }
+        }
+        facts
+    }
+
     /// Functions with a role, by address.
     pub fn with_role(&self, role: Role) -> impl Iterator<Item = &Function> {
         self.functions.iter().filter(move |function| function.role == role)

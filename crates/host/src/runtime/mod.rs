@@ -29,6 +29,10 @@ pub struct RuntimeFacts {
     pub unread: Vec<Unread>,
     /// There were more directories or libraries than are looked at.
     pub cut: bool,
+    /// Whether there is a place in which a loader looks: the loader's cache or one of its directories. Without one this is no
+    /// system with programs.
+    #[serde(default)]
+    pub has_loader: bool,
 }
 
 /// One installation of ROCm.
@@ -61,8 +65,9 @@ pub fn read(tree: &dyn Tree, environment: &BTreeMap<String, String>) -> RuntimeF
     let mut search = search::Search::new(Small::new(tree), environment);
     let [libraries, hipfile] = search::STEMS.map(|stem| search.libraries(stem));
     let installations = search.installations();
+    let has_loader = search.has_loader();
     let (unread, cut) = search.finish();
-    RuntimeFacts { libraries, hipfile, installations, unread, cut }
+    RuntimeFacts { libraries, hipfile, installations, unread, cut, has_loader }
 }
 
 /// The runtimes that are worth loading to ask them, in order: libraries of this machine's kind that could be read.

@@ -118,6 +118,7 @@ pub(super) struct Search<'a> {
     /// Directories of ROCm, links resolved.
     installed: Vec<String>,
     links: BTreeMap<String, Option<String>>,
+    has_cache: bool,
     cut: bool,
 }
 
@@ -136,11 +137,13 @@ impl<'a> Search<'a> {
             cached: Vec::new(),
             installed: Vec::new(),
             links: BTreeMap::new(),
+            has_cache: false,
             cut: false,
         };
         let cached = search.cache();
         let has_cache = cached.is_some();
         search.cached = cached.unwrap_or_default();
+        search.has_cache = has_cache;
         let mut places: Vec<(Place, String)> = Vec::new();
         let variable = |name: &str| environment.get(name).map(String::as_str).unwrap_or_default();
         for path in variable("LD_LIBRARY_PATH").split([':', ';']) {
@@ -315,6 +318,11 @@ impl<'a> Search<'a> {
             Installation { path, version }
         };
         roots.into_iter().map(read).collect()
+    }
+
+    pub(super) fn has_loader(&self) -> bool {
+        let there = |path: &str| self.small.tree.kind(path).is_ok();
+        self.has_cache || DEFAULTS.iter().any(|path| there(path))
     }
 
     pub(super) fn finish(self) -> (Vec<Unread>, bool) {

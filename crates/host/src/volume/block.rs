@@ -194,7 +194,16 @@ impl<'a> Stacks<'a> {
             return index;
         }
         let index = match self.tree.link(link) {
-            Ok(target) => self.device(&join_link(link, &target), depth),
+            Ok(target) => {
+                let path = join_link(link, &target);
+                match self.tree.kind(&path) {
+                    Err(error) if error != ReadError::NotRecorded => self.push(Device {
+                        unread: Some(Unread::new(&path, error)),
+                        ..Device::new(String::new(), link, DeviceKind::Unknown)
+                    }),
+                    _ => self.device(&path, depth),
+                }
+            }
             Err(error) => self.push(Device {
                 unread: Some(Unread::new(link, error)),
                 ..Device::new(String::new(), link, DeviceKind::Unknown)

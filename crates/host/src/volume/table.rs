@@ -116,6 +116,9 @@ pub struct Mount {
     pub block: Option<usize>,
     /// The journal mode, for an ext4.
     pub journal: Option<Journal>,
+    /// Whether a file on it could be opened for direct I/O, where that was tried.
+    #[serde(default)]
+    pub direct_io: Option<bool>,
     /// 1-based line in the table.
     pub line: u32,
 }
@@ -385,6 +388,7 @@ fn mount(line: &Line, number: u32) -> Mount {
         hidden: false,
         block: None,
         journal: None,
+        direct_io: None,
         line: number,
     }
 }

@@ -16,6 +16,8 @@ pub(crate) struct Case<'a> {
     pub(crate) installed: &'a [InstalledVerdict<'a>],
     /// There is no GPU driver on this kind of host, and that is part of the question.
     pub(crate) no_driver: bool,
+    /// No other layer is part of the question.
+    pub(crate) alone: bool,
 }
 
 impl<'a> Case<'a> {
@@ -112,9 +114,12 @@ impl<'a> Case<'a> {
             _ => "the root does not tell which kernel runs".to_owned(),
         };
         let explanation = match self.judgement.verdict {
-            Verdict::Supported => {
+            Verdict::Supported if self.alone => {
                 "The kernel can do PCI peer-to-peer DMA, which hipFile's fastpath needs. Only the kernel was judged: \
                  the GPU driver, the PCIe path and the file system must be fine as well."
+            }
+            Verdict::Supported => {
+                "The kernel can do PCI peer-to-peer DMA, which hipFile's fastpath needs."
             }
             Verdict::Unsupported => {
                 "Without the option the kernel cannot do PCI peer-to-peer DMA, so every transfer takes hipFile's fallback. \

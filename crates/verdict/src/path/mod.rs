@@ -51,16 +51,6 @@ pub struct PathsVerdict {
     pub findings: Vec<Finding>,
 }
 
-impl PathsVerdict {
-    /// Leaves out every other GPU.
-    pub(crate) fn only(&mut self, gpu: &Address) {
-        self.paths.retain(|path| path.gpu == *gpu);
-        if let Some(best) = self.paths.iter().min_by_key(|path| path.verdict.badness()) {
-            (self.verdict, self.reason) = (best.verdict, best.reason);
-        }
-    }
-}
-
 /// Judges every path of a host whose kernel is `release`; `None` if that is not known.
 pub fn judge(facts: &PciFacts, release: Option<&Release>, knowledge: &Knowledge) -> PathsVerdict {
     let walker = Walker::new(facts, release, knowledge);
@@ -75,7 +65,20 @@ pub fn judge(facts: &PciFacts, release: Option<&Release>, knowledge: &Knowledge)
     for gpu in &gpus {
         for nvme in &nvmes {
             let walk = walker.walk(gpu, nvme);
-            let path = judge_path(facts, gpu, nvme, &walk, &advisories);
+            let mut path = judge_path(facts, gpu, nvme, &walk, &advisories);
+            // Which advisories mark a kernel is not known without its release: any whose other conditions hold here may.
+            let may_hold = |one: &Advisory| {
+                one.effect == Effect::Block
+                    && !one.needs.is_empty()
+                    && !matches!(holds(facts, nvme, &walk, one), Answer::No)
+            };
+            if release.is_none()
+                && path.verdict == Verdict::Supported
+                && knowledge.advisories.iter().any(may_hold)
+            {
+                path.verdict = Verdict::Unknown;
+                path.reason = Reason::ReleaseUnknown;
+            }
             judged.push(Judged { path, walk });
         }
     }
@@ -142,7 +145,14 @@ fn judge_path(
         match holds(facts, nvme, walk, advisory) {
             Answer::Yes => path.advisories.push(advisory.id.clone()),
             Answer::No => continue,
-            Answer::Unknown(_) => path.unproven.push(advisory.id.clone()),
+            Answer::Unknown(reason) => {
+                path.unproven.push(advisory.id.clone());
+                // What may corrupt memory, for all that could be read, is no yes.
+                if advisory.effect == Effect::Block && path.verdict == Verdict::Supported {
+                    path.verdict = Verdict::Unknown;
+                    path.reason = reason;
+                }
+            }
         }
         let group = facts.group(nvme).map(|group| Evidence {
             path: group.file(),
@@ -177,7 +187,9 @@ fn holds(facts: &PciFacts, nvme: &Function, walk: &Walk, advisory: &Advisory) ->
         _ if needs.map_type.is_empty() => Answer::Yes,
         Some(map_type) if needs.map_type.contains(&map_type) => Answer::Yes,
         Some(_) => Answer::No,
-        None => Answer::Unknown(walk.reason),
+        // The walk itself may have an answer that holds in both cases.
+        None if walk.verdict == Verdict::Unknown => Answer::Unknown(walk.reason),
+        None => Answer::Unknown(Reason::ConfigSpaceUnreadable),
     };
     let group = match (&nvme.iommu_group, facts.group(nvme).map(|group| &group.kind)) {
         _ if needs.iommu_group_type.is_empty() => Answer::Yes,
@@ -185,7 +197,12 @@ fn holds(facts: &PciFacts, nvme: &Function, walk: &Walk, advisory: &Advisory) ->
         (Got::Missing, _) => Answer::No,
         (_, Some(Got::Value(kind))) => {
             let named = needs.iommu_group_type.iter().any(|one| one.as_str() == kind);
-            if named { Answer::Yes } else { Answer::No }
+            match kind.as_str() {
+                _ if named => Answer::Yes,
+                "identity" => Answer::No,
+                // Nothing is known of a word that no kernel here writes.
+                _ => Answer::Unknown(Reason::IommuUnknown),
+            }
         }
         _ => Answer::Unknown(Reason::IommuUnknown),
     };

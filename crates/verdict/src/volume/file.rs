@@ -90,7 +90,8 @@ fn answer(rules: &Rules, located: &Located) -> (Answer, String) {
             let stack = Stack::new(&located.devices, &rules.driver);
             return (stack.judge(0, 1), format!("a block device: {}", stack.backing(Some(0))));
         }
-        Some(FileKind::File) => {}
+        // Of a directory: the files that are made in it.
+        Some(FileKind::File | FileKind::Directory) => {}
         Some(kind) => {
             return (Answer::no(Reason::FileType), format!("it is {}", kind.describe()));
         }

@@ -124,7 +124,7 @@ fn words(reason: Reason) -> (&'static str, &'static str, &'static str) {
             finding::VOLUME_JOURNAL_MODE,
             "the journal mode is not data=ordered",
             "AMD supports ext4 with data=ordered only. With data=journal the kernel does no direct I/O at all; a mode set with \
-             tune2fs, or a file system without a journal, is not seen in the mount options, so hipFile itself may not notice.",
+             tune2fs is not seen in the mount options, so hipFile itself may not notice.",
         ),
         Reason::Network | Reason::NfsRdma => (
             finding::VOLUME_NETWORK,
@@ -190,8 +190,10 @@ fn hint(rules: &Rules, group: &[&VolumeVerdict], reason: Reason) -> Option<Hint>
         }
         Reason::Filesystem | Reason::NfsRdma => {
             // Worth saying only where the drive below would do.
+            let is_system =
+                |mount: &str| ["/boot", "/efi"].iter().any(|place| mount.starts_with(place));
             let would_do = reason == Reason::NfsRdma
-                || group.iter().any(|volume| {
+                || group.iter().filter(|volume| !is_system(&volume.mount)).any(|volume| {
                     let mount = rules.facts.mounts.get(volume.index);
                     mount.is_some_and(|mount| rules.below(mount).is_ok())
                 });
@@ -216,12 +218,6 @@ fn hint(rules: &Rules, group: &[&VolumeVerdict], reason: Reason) -> Option<Hint>
                 return Some(Hint::new(hints::ORDERED, text, Vec::new()));
             }
             let tune = match mount.journal.as_ref().map(|journal| (journal.mode, journal.source)) {
-                Some((fastpath_host::volume::JournalMode::None, _)) => {
-                    format!(
-                        "sudo umount {0} && sudo tune2fs -O has_journal {device} && sudo mount {0}",
-                        quoted(&volume.mount)
-                    )
-                }
                 Some((_, JournalSource::Effective)) if mount.data.is_none() => format!(
                     "sudo tune2fs -o journal_data_ordered {device} && sudo umount {0} && sudo mount {0}",
                     quoted(&volume.mount)

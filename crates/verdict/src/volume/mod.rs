@@ -140,6 +140,8 @@ impl<'a> Rules<'a> {
                 Some(Journal { mode: JournalMode::Ordered, source, .. }) => {
                     Answer { assumed: *source == JournalSource::Assumed, ..Answer::OK }
                 }
+                // hipFile takes it for ordered, and data that is not journalled is read and written directly.
+                Some(Journal { mode: JournalMode::None, .. }) => Answer::OK,
                 _ => Answer::no(Reason::JournalMode),
             },
             "overlay" => Answer::no(Reason::Overlay),
@@ -162,6 +164,9 @@ impl<'a> Rules<'a> {
             return file_system;
         }
         let below = self.below(mount);
+        if below.is_ok() && mount.direct_io == Some(false) {
+            return Answer::no(Reason::NoDirectIo);
+        }
         Answer { assumed: file_system.assumed | below.assumed, ..below }
     }
 
