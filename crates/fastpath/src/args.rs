@@ -143,7 +143,9 @@ pub struct KernelsArgs {
 #[command(
     after_help = "Examples:\n  fastpath inspect /boot/config-6.8.0-142-generic\n  fastpath inspect --format json *.config.gz\n  \
                   fastpath inspect linux-image-amd64.deb kernel-core.rpm disk.qcow2 /boot/vmlinuz\n  \
-                  zcat config.gz | fastpath inspect -"
+                  zcat config.gz | fastpath inspect -\n\n\
+                  Exit code of one input with several kernels: 2 if any is unknown, else 1 if any is unsupported or blocked, \
+                  else 0. Of several inputs: 1 if any gives 1, else 2 if any gives 2 or failed, else 0."
 )]
 pub struct InspectArgs {
     /// Configurations, packages, kernel images, archives, disk images, as files or URLs; `-` is standard input

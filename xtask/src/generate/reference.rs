@@ -51,7 +51,8 @@ impl Kind {
             Self::Judges => (JUDGES, ""),
             Self::JudgesSeveral => (
                 JUDGES,
-                "Of several inputs: 1 if any is unsupported or blocked, else 2 if any is unknown or failed, else 0.",
+                "Of one input with several kernels: 2 if any is unknown, else 1 if any is unsupported or blocked, else 0. Of \
+                 several inputs: 1 if any gives 1, else 2 if any gives 2 or failed, else 0.",
             ),
             Self::JudgesTarget => {
                 (JUDGES, "Without `--target` it judges nothing: 0 if it is done, 2 after an error.")
