@@ -5,7 +5,7 @@ use fastpath::args::Args;
 
 /// The words of a shown command line, up to where the shell takes over.
 fn words(line: &str) -> Vec<&str> {
-    let line = line.trim().trim_start_matches("if ");
+    let line = line.trim().trim_start_matches("if ").trim_start_matches("sudo ");
     let end = line.find(['|', '#', '>', ';']).unwrap_or(line.len());
     line[..end].split_whitespace().collect()
 }
@@ -21,11 +21,12 @@ fn assert_taken(line: &str) {
 #[test]
 fn of_the_help() {
     let mut examples = 0;
-    for command in Args::command().get_subcommands() {
+    let program = Args::command();
+    for command in program.get_subcommands().filter(|command| !command.is_hide_set()) {
         let text = command.get_after_help().map(ToString::to_string).unwrap_or_default();
         let (_, lines) = text.split_once("Example").unwrap_or_default();
         assert!(lines.contains("fastpath "), "{} has no example", command.get_name());
-        for line in lines.lines().skip(1) {
+        for line in lines.lines().skip(1).take_while(|line| !line.trim().is_empty()) {
             // Behind a pipe the program stands last.
             let line = line
                 .rsplit_once("| fastpath")

@@ -324,7 +324,8 @@ pub struct ExplainArgs {
 #[command(
     after_help = "Exit codes: 0 if the four answers are True and the overall verdict of `fastpath check` is supported, else 1; 2 for an \
                   error of usage. What AMD's tool would answer otherwise is told on standard error.\n\nA link to the program with the \
-                  name `ais-check` takes its place:\n  ln -s $(command -v fastpath) /usr/local/bin/ais-check"
+                  name `ais-check` takes its place:\n  ln -s $(command -v fastpath) /usr/local/bin/ais-check\n\nExamples:\n  fastpath ais-check\n  \
+                  fastpath ais-check -v"
 )]
 pub struct AisCheckArgs {
     /// Print nothing but warnings; the exit code tells

@@ -60,7 +60,7 @@ fn shell(dir: &Path, script: &str) -> Command {
 }
 
 /// A loop mount that ends with it.
-pub(crate) struct Mount(PathBuf);
+pub(crate) struct Mount(PathBuf, String);
 
 impl Mount {
     /// Mounts `image` at `dir/mnt`; `None`, said aloud, where that is not allowed.
@@ -74,7 +74,7 @@ impl Mount {
             skipped("nothing can be mounted here");
             return None;
         }
-        Some(Self(dir.join("mnt")))
+        Some(Self(dir.join("mnt"), image.to_owned()))
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -84,7 +84,12 @@ impl Mount {
 
 impl Drop for Mount {
     fn drop(&mut self) {
-        sh(&self.0.join(".."), "sync; umount mnt");
+        // A process that took a copy of the mounts meanwhile holds the file system until it ends; only then is the image whole.
+        let free = format!(
+            "sync; umount mnt; for turn in $(seq 600); do [ -z \"$(losetup -j {})\" ] && break; sleep 0.1; done",
+            self.1
+        );
+        sh(&self.0.join(".."), &free);
     }
 }
 

@@ -43,6 +43,7 @@ pub(super) fn image(_: &[u8]) -> Image {
 }
 
 #[cfg(not(feature = "runtime"))]
+#[allow(clippy::unnecessary_wraps, reason = "as the reader that may fail")]
 pub(super) fn extract(_: &mut dyn crate::tree::ReadSeek) -> std::io::Result<Vec<u8>> {
     Ok(Vec::new())
 }
