@@ -19,14 +19,26 @@ _fastpath() {
             fastpath,ais-check)
                 cmd="fastpath__subcmd__ais__subcmd__check"
                 ;;
+            fastpath,ais-stats)
+                cmd="fastpath__subcmd__ais__subcmd__stats"
+                ;;
+            fastpath,aiscp)
+                cmd="fastpath__subcmd__aiscp"
+                ;;
             fastpath,ask-runtime)
                 cmd="fastpath__subcmd__ask__subcmd__runtime"
+                ;;
+            fastpath,bench)
+                cmd="fastpath__subcmd__bench"
                 ;;
             fastpath,check)
                 cmd="fastpath__subcmd__check"
                 ;;
             fastpath,completions)
                 cmd="fastpath__subcmd__completions"
+                ;;
+            fastpath,cp)
+                cmd="fastpath__subcmd__cp"
                 ;;
             fastpath,explain)
                 cmd="fastpath__subcmd__explain"
@@ -43,11 +55,17 @@ _fastpath() {
             fastpath,snapshot)
                 cmd="fastpath__subcmd__snapshot"
                 ;;
+            fastpath,stats)
+                cmd="fastpath__subcmd__stats"
+                ;;
             fastpath,survey)
                 cmd="fastpath__subcmd__survey"
                 ;;
             fastpath,topology)
                 cmd="fastpath__subcmd__topology"
+                ;;
+            fastpath,verify)
+                cmd="fastpath__subcmd__verify"
                 ;;
             *)
                 ;;
@@ -56,7 +74,7 @@ _fastpath() {
 
     case "${cmd}" in
         fastpath)
-            opts="-h -V --help --version check kernels inspect snapshot topology matrix survey explain ais-check completions ask-runtime"
+            opts="-h -V --help --version check kernels inspect snapshot topology matrix survey explain ais-check bench cp stats verify completions aiscp ais-stats ask-runtime"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -83,6 +101,38 @@ _fastpath() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        fastpath__subcmd__ais__subcmd__stats)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        fastpath__subcmd__aiscp)
+            opts="-h --root --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --root)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         fastpath__subcmd__ask__subcmd__runtime)
             opts="-h --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
@@ -90,6 +140,36 @@ _fastpath() {
                 return 0
             fi
             case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        fastpath__subcmd__bench)
+            opts="-h --block --threads --direct --quick --format --root --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --block)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --threads)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --format)
+                    COMPREPLY=($(compgen -W "text json svg" -- "${cur}"))
+                    return 0
+                    ;;
+                --root)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -150,6 +230,24 @@ _fastpath() {
                 return 0
             fi
             case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        fastpath__subcmd__cp)
+            opts="-q -h --in-place --quiet --root --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --root)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -287,6 +385,24 @@ _fastpath() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        fastpath__subcmd__stats)
+            opts="-w -h --wait --format --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --format)
+                    COMPREPLY=($(compgen -W "text json" -- "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         fastpath__subcmd__survey)
             opts="-q -h --list --flavour --all-kernels --diff --data --keyring --mirror --allow-stale --verify --offline --ca-file --knowledge --format --quiet --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
@@ -354,6 +470,28 @@ _fastpath() {
                     ;;
                 --format)
                     COMPREPLY=($(compgen -W "text svg" -- "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        fastpath__subcmd__verify)
+            opts="-q -h --force --fallback-only --seed --quiet --root --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --seed)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --root)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 *)

@@ -35,7 +35,13 @@ complete -c fastpath -n "__fish_fastpath_needs_command" -f -a "matrix" -d 'Show 
 complete -c fastpath -n "__fish_fastpath_needs_command" -f -a "survey" -d 'Rebuild the support matrix from distributions\' own repositories'
 complete -c fastpath -n "__fish_fastpath_needs_command" -f -a "explain" -d 'Explain a finding, reason, advisory or remedy by its id'
 complete -c fastpath -n "__fish_fastpath_needs_command" -f -a "ais-check" -d 'Answer in the form of AMD\'s ais-check; also under the name `ais-check`'
+complete -c fastpath -n "__fish_fastpath_needs_command" -f -a "bench" -d 'Measure fastpath and fallback beside the least that each could do'
+complete -c fastpath -n "__fish_fastpath_needs_command" -f -a "cp" -d 'Copy a file through a GPU\'s memory; also under the name `aiscp`'
+complete -c fastpath -n "__fish_fastpath_needs_command" -f -a "stats" -d 'Show which way a program\'s I/O went, and why not the fastpath; also under the name `ais-stats`'
+complete -c fastpath -n "__fish_fastpath_needs_command" -f -a "verify" -d 'Write patterns through each backend, read them back through the other, and compare every byte'
 complete -c fastpath -n "__fish_fastpath_needs_command" -f -a "completions" -d 'Print a completion script for a shell'
+complete -c fastpath -n "__fish_fastpath_needs_command" -f -a "aiscp" -d 'What the name `aiscp` stands for'
+complete -c fastpath -n "__fish_fastpath_needs_command" -f -a "ais-stats" -d 'What the name `ais-stats` stands for'
 complete -c fastpath -n "__fish_fastpath_needs_command" -f -a "ask-runtime" -d 'Load one HIP runtime and say what it offers; what `check --load-runtime` starts'
 complete -c fastpath -n "__fish_fastpath_using_subcommand check" -l root -d 'Read the host in this directory instead of `/`; links resolve inside it' -r -F
 complete -c fastpath -n "__fish_fastpath_using_subcommand check" -l snapshot -d 'Read the host from an archive made by `fastpath snapshot`' -r -F
@@ -112,5 +118,30 @@ complete -c fastpath -n "__fish_fastpath_using_subcommand explain" -s h -l help 
 complete -c fastpath -n "__fish_fastpath_using_subcommand ais-check" -s q -l quiet -d 'Print nothing but warnings; the exit code tells'
 complete -c fastpath -n "__fish_fastpath_using_subcommand ais-check" -s v -l verbose -d 'Print also the HIP libraries that were found'
 complete -c fastpath -n "__fish_fastpath_using_subcommand ais-check" -s h -l help -d 'Print help'
+complete -c fastpath -n "__fish_fastpath_using_subcommand bench" -l block -d 'Bytes of a request, powers of two from 4K to 1G [default: 4K to 64M in steps of four]' -r
+complete -c fastpath -n "__fish_fastpath_using_subcommand bench" -l threads -d 'Threads that share one file, 1 to 256' -r
+complete -c fastpath -n "__fish_fastpath_using_subcommand bench" -l format -d 'How to show it' -r -f -a "text\t'Tables'
+json\t'For programs'
+svg\t'A plot'"
+complete -c fastpath -n "__fish_fastpath_using_subcommand bench" -l root -d 'Read kernel and mounts in this directory instead of `/`; what the running kernel calls itself counts all the same' -r -F
+complete -c fastpath -n "__fish_fastpath_using_subcommand bench" -l direct -d 'Open the file with O_DIRECT: measure the drive instead of the page cache'
+complete -c fastpath -n "__fish_fastpath_using_subcommand bench" -l quick -d 'Few rounds and sizes, to see that it works'
+complete -c fastpath -n "__fish_fastpath_using_subcommand bench" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c fastpath -n "__fish_fastpath_using_subcommand cp" -l root -d 'Read kernel and mounts in this directory instead of `/`; what the running kernel calls itself counts all the same' -r -F
+complete -c fastpath -n "__fish_fastpath_using_subcommand cp" -l in-place -d 'Write into the file that is there'
+complete -c fastpath -n "__fish_fastpath_using_subcommand cp" -s q -l quiet -d 'Do not say which way the bytes went'
+complete -c fastpath -n "__fish_fastpath_using_subcommand cp" -s h -l help -d 'Print help'
+complete -c fastpath -n "__fish_fastpath_using_subcommand stats" -l format -d 'How to print them' -r -f -a "text\t'For people'
+json\t'For programs'"
+complete -c fastpath -n "__fish_fastpath_using_subcommand stats" -s w -l wait -d 'Wait for the process to end, and show its statistics then'
+complete -c fastpath -n "__fish_fastpath_using_subcommand stats" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c fastpath -n "__fish_fastpath_using_subcommand verify" -l seed -d 'The patterns\' seed, to repeat a run [default: the time]' -r
+complete -c fastpath -n "__fish_fastpath_using_subcommand verify" -l root -d 'Read kernel and mounts in this directory instead of `/`; what the running kernel calls itself counts all the same' -r -F
+complete -c fastpath -n "__fish_fastpath_using_subcommand verify" -l force -d 'Also on a kernel whose fastpath an advisory blocks'
+complete -c fastpath -n "__fish_fastpath_using_subcommand verify" -l fallback-only -d 'Leave the fastpath out'
+complete -c fastpath -n "__fish_fastpath_using_subcommand verify" -s q -l quiet -d 'Print nothing; the exit code tells'
+complete -c fastpath -n "__fish_fastpath_using_subcommand verify" -s h -l help -d 'Print help'
 complete -c fastpath -n "__fish_fastpath_using_subcommand completions" -s h -l help -d 'Print help'
+complete -c fastpath -n "__fish_fastpath_using_subcommand aiscp" -l root -d 'Read kernel and mounts in this directory instead of `/`; what the running kernel calls itself counts all the same' -r -F
+complete -c fastpath -n "__fish_fastpath_using_subcommand aiscp" -s h -l help -d 'Print help'
 complete -c fastpath -n "__fish_fastpath_using_subcommand ask-runtime" -s h -l help -d 'Print help'

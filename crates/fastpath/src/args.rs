@@ -13,9 +13,9 @@ use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
     long_about = "Tells whether hipFile's fastpath, PCIe peer-to-peer DMA between NVMe drives and AMD GPUs, can work \
                   on a Linux host, why not, and what to do about it.\n\nIt reads files only: it changes nothing, starts \
                   no program and opens no network connection, and needs no privilege. Only `survey` and `inspect` of a URL \
-                  use the network.",
+                  use the network. Only `cp`, `bench` and `verify` use a GPU, and `stats` starts the program it is given.",
     after_help = "Exit codes of check, inspect and matrix --target: 0 supported, 1 unsupported or blocked, 2 unknown or \
-                  an error. Of the other commands: 0 done, 2 error.",
+                  an error. Of verify: 0 equal, 1 not, 2 nothing proven. Of the other commands: 0 done, 2 error.",
     disable_help_subcommand = true,
     arg_required_else_help = true,
     max_term_width = 100
@@ -47,8 +47,22 @@ pub enum Command {
     Explain(ExplainArgs),
     /// Answer in the form of AMD's ais-check; also under the name `ais-check`
     AisCheck(AisCheckArgs),
+    /// Measure fastpath and fallback beside the least that each could do
+    Bench(BenchArgs),
+    /// Copy a file through a GPU's memory; also under the name `aiscp`
+    Cp(CpArgs),
+    /// Show which way a program's I/O went, and why not the fastpath; also under the name `ais-stats`
+    Stats(StatsArgs),
+    /// Write patterns through each backend, read them back through the other, and compare every byte
+    Verify(VerifyArgs),
     /// Print a completion script for a shell
     Completions(CompletionsArgs),
+    /// What the name `aiscp` stands for
+    #[command(hide = true)]
+    Aiscp(AiscpArgs),
+    /// What the name `ais-stats` stands for
+    #[command(hide = true, disable_help_flag = true)]
+    AisStats(AisStatsArgs),
     /// Load one HIP runtime and say what it offers; what `check --load-runtime` starts
     #[command(hide = true)]
     AskRuntime(AskRuntimeArgs),
@@ -341,6 +355,174 @@ pub struct AisCheckArgs {
 pub struct AskRuntimeArgs {
     /// The library
     pub library: String,
+}
+
+/// What the commands that move bytes have in common.
+#[derive(Debug, Clone, ClapArgs)]
+pub struct RuntimeArgs {
+    /// Read kernel and mounts in this directory instead of `/`; what the running kernel calls itself counts all the same
+    #[arg(long, value_name = "DIR", hide = true)]
+    pub root: Option<PathBuf>,
+}
+
+/// `fastpath bench`.
+#[derive(Debug, ClapArgs)]
+#[command(
+    after_help = "The floor is one pread and one device copy, or one copy and one pwrite, through one reused aligned pinned buffer; the bare \
+                  call is hipAmdFileRead or hipAmdFileWrite and nothing else. Each pair takes turns in one run; what is shown are medians. \
+                  The temporary file has no name, so that it is gone however the program ends.\n\n\
+                  Examples:\n  fastpath bench /data\n  fastpath bench /data --direct --threads 1,4,16\n  \
+                  fastpath bench /data --format svg > bench.svg"
+)]
+pub struct BenchArgs {
+    /// Where the temporary file is made
+    #[arg(value_name = "DIR")]
+    pub directory: PathBuf,
+    /// Bytes of a request, powers of two from 4K to 1G [default: 4K to 64M in steps of four]
+    #[arg(long, value_name = "SIZES", value_delimiter = ',', value_parser = parse_block)]
+    pub block: Vec<usize>,
+    /// Threads that share one file, 1 to 256
+    #[arg(long, value_name = "NUMBERS", value_delimiter = ',', default_value = "1,8", value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub threads: Vec<u16>,
+    /// Open the file with O_DIRECT: measure the drive instead of the page cache
+    #[arg(long)]
+    pub direct: bool,
+    /// Few rounds and sizes, to see that it works
+    #[arg(long)]
+    pub quick: bool,
+    /// How to show it
+    #[arg(long, value_enum, default_value_t = BenchFormat::Text)]
+    pub format: BenchFormat,
+    /// What it has in common with others.
+    #[command(flatten)]
+    pub runtime: RuntimeArgs,
+}
+
+/// `fastpath cp`.
+#[derive(Debug, ClapArgs)]
+#[command(
+    after_help = "The copy gets the source's mode. It appears under its name when it is whole and on the drive; `--in-place` writes into the \
+                  file that is there, which keeps its links and owner and is half a copy if the program is stopped.\n\n\
+                  Under the name `aiscp` it takes two arguments and nothing else, is silent, and ends with 0 or 1:\n  \
+                  ln -s $(command -v fastpath) /usr/local/bin/aiscp\n\nExample:\n  fastpath cp /data/model.safetensors /scratch/"
+)]
+pub struct CpArgs {
+    /// A regular file or a block device
+    #[arg(value_name = "SRC")]
+    pub source: PathBuf,
+    /// A file, or a folder in which the copy gets the source's name
+    #[arg(value_name = "DST")]
+    pub destination: PathBuf,
+    /// Write into the file that is there
+    #[arg(long)]
+    pub in_place: bool,
+    /// Do not say which way the bytes went
+    #[arg(short, long)]
+    pub quiet: bool,
+    /// What it has in common with others.
+    #[command(flatten)]
+    pub runtime: RuntimeArgs,
+}
+
+/// The program under the name `aiscp`.
+#[derive(Debug, ClapArgs)]
+pub struct AiscpArgs {
+    /// A regular file or a block device
+    #[arg(value_name = "SOURCE")]
+    pub source: PathBuf,
+    /// The copy
+    #[arg(value_name = "DEST")]
+    pub destination: PathBuf,
+    /// What it has in common with others.
+    #[command(flatten)]
+    pub runtime: RuntimeArgs,
+}
+
+/// `fastpath stats`.
+#[derive(Debug, ClapArgs)]
+#[command(
+    override_usage = "fastpath stats [OPTIONS] <PID>\n       fastpath stats [OPTIONS] -- <PROGRAM> [ARGS]...",
+    after_help = "Of a program it starts, it shows the statistics at the end and passes its exit status on. AMD's library is read too, but \
+                  counts no reasons.\n\nUnder the name `ais-stats` it takes the arguments of AMD's and ends with 0 or 1, whatever \
+                  the program did:\n  ln -s $(command -v fastpath) /usr/local/bin/ais-stats\n\n\
+                  Examples:\n  fastpath stats 4711\n  fastpath stats --format json -- ./train"
+)]
+pub struct StatsArgs {
+    /// A process that runs
+    #[arg(value_name = "PID", required_unless_present = "program", conflicts_with = "program")]
+    pub pid: Option<u32>,
+    /// Wait for the process to end, and show its statistics then
+    #[arg(short, long, conflicts_with = "program")]
+    pub wait: bool,
+    /// How to print them
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub format: Format,
+    /// A program to start, with its arguments
+    #[arg(last = true, value_name = "PROGRAM")]
+    pub program: Vec<std::ffi::OsString>,
+}
+
+/// The program under the name `ais-stats`.
+#[derive(Debug, ClapArgs)]
+pub struct AisStatsArgs {
+    /// `PROGRAM [ARGS]`, or `-p PID [-i]`
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "WORDS")]
+    pub words: Vec<std::ffi::OsString>,
+}
+
+/// `fastpath verify`.
+#[derive(Debug, ClapArgs)]
+#[command(
+    after_help = "Exit codes: 0 if all bytes are equal, 1 at the first that is not, 2 if nothing is proven: an error, or the fastpath was not \
+                  taken. It is the only proof that a fastpath does not corrupt, on this host with this drive and GPU. What is read back by \
+                  pread was thrown out of the page cache before.\n\nExamples:\n  fastpath verify /data\n  fastpath verify --fallback-only /tmp"
+)]
+pub struct VerifyArgs {
+    /// Where the temporary file is made, 24 MiB without a name
+    #[arg(value_name = "DIR")]
+    pub directory: PathBuf,
+    /// Also on a kernel whose fastpath an advisory blocks
+    #[arg(long)]
+    pub force: bool,
+    /// Leave the fastpath out
+    #[arg(long, conflicts_with = "force")]
+    pub fallback_only: bool,
+    /// The patterns' seed, to repeat a run [default: the time]
+    #[arg(long, value_name = "NUMBER")]
+    pub seed: Option<u64>,
+    /// Print nothing; the exit code tells
+    #[arg(short, long)]
+    pub quiet: bool,
+    /// What it has in common with others.
+    #[command(flatten)]
+    pub runtime: RuntimeArgs,
+}
+
+/// The form of a measurement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum BenchFormat {
+    /// Tables
+    Text,
+    /// For programs
+    Json,
+    /// A plot
+    Svg,
+}
+
+fn parse_block(text: &str) -> Result<usize, String> {
+    let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
+    let shift = match &text[digits.len()..] {
+        "" => 0,
+        "K" | "k" | "KiB" => 10,
+        "M" | "m" | "MiB" => 20,
+        "G" | "g" | "GiB" => 30,
+        other => return Err(format!("expected K, M or G after the number, found `{other}`")),
+    };
+    let number: usize = digits.parse().map_err(|_| "expected a number".to_owned())?;
+    number
+        .checked_mul(1 << shift)
+        .filter(|size| size.is_power_of_two() && (4096..=1 << 30).contains(size))
+        .ok_or_else(|| "expected a power of two from 4K to 1G".to_owned())
 }
 
 /// `fastpath completions`.

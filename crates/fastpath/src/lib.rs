@@ -20,7 +20,10 @@ use clap::Parser as _;
 use crate::args::{Args, Command};
 
 /// Names of AMD's tools, under which the program answers as they do.
-const OTHER_NAMES: [&str; 1] = ["ais-check"];
+const OTHER_NAMES: [&str; 3] = ["ais-check", "ais-stats", "aiscp"];
+
+/// Those of them that know one code for all failures, usage included.
+const FAIL_WITH_ONE: [&str; 2] = ["ais-stats", "aiscp"];
 
 /// The arguments of a program that was started under the name of another tool, as those of the command that stands in for it.
 fn by_name(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
@@ -34,11 +37,15 @@ fn by_name(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
 
 /// Runs the program with `arguments`, the first being its own name, and gives its exit code.
 pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
-    let args = match Args::try_parse_from(by_name(arguments)) {
+    let arguments = by_name(arguments);
+    let command = arguments.get(1).and_then(|command| command.to_str());
+    let failure =
+        if command.is_some_and(|command| FAIL_WITH_ONE.contains(&command)) { 1 } else { 2 };
+    let args = match Args::try_parse_from(arguments) {
         Ok(args) => args,
         Err(error) => {
             // `--help` and `--version` come as errors too, and go to stdout with code 0.
-            let code = u8::try_from(error.exit_code()).unwrap_or(2);
+            let code = if error.exit_code() == 0 { 0 } else { failure };
             let _ = error.print();
             return ExitCode::from(code);
         }
@@ -52,6 +59,12 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
         Command::Matrix(args) => commands::matrix::run(args),
         Command::Survey(args) => commands::survey::run(args),
         Command::Explain(args) => commands::explain::run(args),
+        Command::Bench(args) => commands::bench::run(args),
+        Command::Cp(args) => commands::cp::run(args),
+        Command::Aiscp(args) => commands::cp::run_aiscp(args),
+        Command::Stats(args) => commands::stats::run(args),
+        Command::AisStats(args) => commands::stats::run_ais_stats(args),
+        Command::Verify(args) => commands::verify::run(args),
         Command::Completions(args) => commands::completions::run(args),
         Command::AisCheck(args) => commands::ais_check::run(args),
         Command::AskRuntime(args) => commands::ask_runtime::run(args),
@@ -60,7 +73,7 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
             error::print(&error);
-            ExitCode::from(2)
+            ExitCode::from(failure)
         }
     }
 }

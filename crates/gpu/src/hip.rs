@@ -100,6 +100,7 @@ functions! {
         memcpy_with_stream = c"hipMemcpyWithStream": fn(*mut c_void, *const c_void, usize, c_uint, *mut c_void);
         device_attribute = c"hipDeviceGetAttribute": fn(*mut c_int, c_int, c_int);
         ext_malloc = c"hipExtMallocWithFlags": fn(*mut *mut c_void, usize, c_uint);
+        malloc = c"hipMalloc": fn(*mut *mut c_void, usize);
         free = c"hipFree": fn(*mut c_void);
         wait_value = c"hipStreamWaitValue64": fn(*mut c_void, *mut c_void, u64, c_uint, u64);
         device_uuid = c"hipDeviceGetUuid": fn(*mut [u8; 16], c_int);
@@ -128,6 +129,7 @@ pub struct Hip {
     functions: Functions,
     version: i32,
     direct: Option<[AisFunction; 2]>,
+    is_simulation: bool,
     name: String,
     /// Holds the functions; never unloaded before them.
     _library: Library,
@@ -187,7 +189,10 @@ impl Hip {
             let find = |name: &CStr| find_direct(&functions, name, version);
             Some([find(c"hipAmdFileRead")?, find(c"hipAmdFileWrite")?])
         });
-        Ok(Self { functions, version, direct, name, _library: library })
+        // SAFETY: only asked for, never used.
+        let is_simulation =
+            unsafe { library.get::<*const c_void>(b"hipsim_is_a_simulation\0") }.is_ok();
+        Ok(Self { functions, version, direct, is_simulation, name, _library: library })
     }
 
     /// The name it was loaded by.
@@ -345,6 +350,24 @@ impl Gpu for Hip {
     unsafe fn free_host(&self, memory: NonNull<u8>) -> Result<(), HipError> {
         // SAFETY: the caller's promise.
         checked(unsafe { (self.functions.host_free)(memory.as_ptr().cast()) })
+    }
+
+    fn allocate_device(&self, length: usize) -> Result<NonNull<u8>, HipError> {
+        let allocate = self.functions.malloc.ok_or(HipError::NOT_SUPPORTED)?;
+        let mut memory = ptr::null_mut();
+        // SAFETY: valid for a write.
+        checked(unsafe { allocate(&raw mut memory, length) })?;
+        NonNull::new(memory.cast()).ok_or(HipError::OUT_OF_MEMORY)
+    }
+
+    unsafe fn free_device(&self, memory: NonNull<u8>) -> Result<(), HipError> {
+        let free = self.functions.free.ok_or(HipError::NOT_SUPPORTED)?;
+        // SAFETY: the caller's promise.
+        checked(unsafe { free(memory.as_ptr().cast()) })
+    }
+
+    fn is_simulation(&self) -> bool {
+        self.is_simulation
     }
 
     unsafe fn launch(

@@ -251,6 +251,21 @@ pub trait Gpu: Send + Sync + fmt::Debug {
     /// It came from [`Gpu::allocate_host`], no copy uses it, and it is not used again.
     unsafe fn free_host(&self, memory: NonNull<u8>) -> Result<(), HipError>;
 
+    /// Memory of the current GPU.
+    fn allocate_device(&self, length: usize) -> Result<NonNull<u8>, HipError>;
+
+    /// Gives it back, once nothing on the GPU uses it.
+    ///
+    /// # Safety
+    ///
+    /// It came from [`Gpu::allocate_device`] and is not used again.
+    unsafe fn free_device(&self, memory: NonNull<u8>) -> Result<(), HipError>;
+
+    /// Whether there is no GPU behind it.
+    fn is_simulation(&self) -> bool {
+        false
+    }
+
     /// Has the stream call a function when it gets there.
     ///
     /// # Safety

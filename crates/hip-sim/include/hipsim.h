@@ -37,6 +37,7 @@ uint64_t hipsim_calls(const char *function);
  *   later:CODE         the call succeeds and its work does not: the stream's next synchronisation fails
  *   errno:E[@BYTES]    hipAmdFile*: the kernel refuses with this errno, after that many bytes
  *   short:BYTES        hipAmdFile*: the transfer ends well after at most that many bytes
+ *   flip:BYTE          hipAmdFile*: the transfer ends well, but this byte of it arrives with its lowest bit wrong
  *   lost               the calling thread's device is lost for good
  * Returns 0, or 1 and says on stderr what is wrong.
  */

@@ -102,7 +102,10 @@ fn serve(
     let (copied, result) = if limit == 0 && size > 0 {
         (0, Ok(()))
     } else {
-        device.direct(request.direction, limit, || go_on(request, limit, place))
+        device.direct(request.direction, limit, || match action {
+            Some(Action::Flip(byte)) if byte < limit => flipped(request, limit, place, byte),
+            _ => go_on(request, limit, place),
+        })
     };
     let result = result.and_then(|()| match action {
         Some(Action::Errno(errno, _)) => Err(errno),
@@ -111,6 +114,27 @@ fn serve(
         _ => Ok(()),
     });
     (copied, result)
+}
+
+/// Moves the bytes with one of them wrong where they arrive.
+fn flipped(
+    request: Request,
+    limit: u64,
+    place: &Place,
+    byte: u64,
+) -> (u64, std::result::Result<(), c_int>) {
+    let Ok(byte) = usize::try_from(byte) else { return go_on(request, limit, place) };
+    let flip = || {
+        let memory = place.pointer().cast::<u8>().wrapping_add(byte);
+        // SAFETY: `place` holds `limit` bytes of memory, and the byte is one of them.
+        unsafe { *memory ^= 1 };
+    };
+    if request.direction == Direction::Write {
+        flip();
+    }
+    let moved = go_on(request, limit, place);
+    flip();
+    moved
 }
 
 fn check(ais: Ais, request: Request, size: u64, place: &Place) -> std::result::Result<(), c_int> {

@@ -22,6 +22,8 @@ pub(crate) enum Action {
     Errno(i32, u64),
     /// `short:BYTES`: a direct transfer ends well after at most that many bytes.
     Short(u64),
+    /// `flip:BYTE`: a direct transfer ends well, but this byte of it arrives with its lowest bit wrong.
+    Flip(u64),
     /// `lost`: the calling thread's current device is lost for good.
     Lost,
 }
@@ -130,7 +132,7 @@ fn parse_one(text: &str) -> Result<Fault, String> {
     let from = from.ok_or_else(|| format!("expected a count from 1, found `{count}`"))?;
     let wrong = || {
         format!(
-            "expected error:CODE, later:CODE, errno:E[@BYTES], short:BYTES or lost, found `{action}`"
+            "expected error:CODE, later:CODE, errno:E[@BYTES], short:BYTES, flip:BYTE or lost, found `{action}`"
         )
     };
     let (kind, value) = action.split_once(':').unwrap_or((action, ""));
@@ -145,11 +147,12 @@ fn parse_one(text: &str) -> Result<Fault, String> {
             Action::Errno(errno, bytes.parse().map_err(|_| wrong())?)
         }
         "short" => Action::Short(value.parse().map_err(|_| wrong())?),
+        "flip" => Action::Flip(value.parse().map_err(|_| wrong())?),
         "lost" if value.is_empty() => Action::Lost,
         _ => return Err(wrong()),
     };
     let fits = match action {
-        Action::Errno(..) | Action::Short(_) => name.starts_with("hipAmdFile"),
+        Action::Errno(..) | Action::Short(_) | Action::Flip(_) => name.starts_with("hipAmdFile"),
         Action::Later(_) => {
             name.ends_with("Async") || matches!(name, "hipLaunchHostFunc" | "hipStreamWriteValue64")
         }
@@ -186,6 +189,7 @@ mod tests {
         assert_eq!(error("hipmalloc=lost"), "there is no function `hipmalloc`");
         assert_eq!(error("hipMalloc:0=lost"), "expected a count from 1, found `0`");
         assert_eq!(error("hipMalloc=short:1"), "`hipMalloc` cannot fail with `short`");
+        assert_eq!(error("hipMalloc=flip:1"), "`hipMalloc` cannot fail with `flip`");
         assert_eq!(error("hipMemcpy=later:719"), "`hipMemcpy` cannot fail with `later`");
         assert!(error("hipAmdFileRead=errno:0").ends_with("found `errno:0`"));
     }

@@ -93,7 +93,7 @@ pub unsafe extern "C" fn hipFileStatsCloseContext(context: *mut Context) {
 /// `context` is NULL or came from [`hipFileStatsCreateContext`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hipFileStatsConnectToTargetProcess(context: *mut Context) -> Outcome {
-    run(|| with(context, |watch| watch.connect().map_err(|_| Outcome::NotAccessible)))
+    run(|| with(context, |watch| watch.connect(None).map_err(|_| Outcome::NotAccessible)))
 }
 
 /// `hipFileStatsPollTargetProcess`: success if the process has ended.

@@ -2,13 +2,12 @@
 //!
 //! ```no_run
 //! use std::fs::File;
-//! use hipfile::{Buffer, Driver};
+//! use hipfile::{Buffer, DeviceMemory, Driver};
 //!
-//! # fn gpu_memory(length: usize) -> hipfile::DeviceMemory { unimplemented!() }
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let driver = Driver::open()?;
 //! let file = driver.register(File::open("weights.bin")?)?;
-//! let mut memory = gpu_memory(1 << 20); // from HIP
+//! let mut memory = DeviceMemory::allocate(&driver, 1 << 20)?;
 //! let mut buffer = Buffer::new(&driver, &mut memory)?;
 //! let bytes = file.read_at(&mut buffer, 0..1 << 20, 0)?;
 //! # Ok(()) }
@@ -22,7 +21,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use fastpath_gpu::{Direction, RawStream};
+use fastpath_gpu::{Direction, Gpu, RawStream};
 
 use crate::batch::{Entry, MOST};
 use crate::choose::Reason;
@@ -70,6 +69,15 @@ impl Driver {
         &self.0.0
     }
 
+    /// Whether the HIP runtime is a simulation, so that times and bytes say nothing about a GPU.
+    ///
+    /// # Errors
+    ///
+    /// That there is no HIP.
+    pub fn is_simulation(&self) -> Result<bool, Error> {
+        Ok(self.runtime().gpu()?.is_simulation())
+    }
+
     /// Registers a file, or anything else that has a descriptor: a regular file or a block device can take the fastpath.
     ///
     /// # Errors
@@ -107,13 +115,33 @@ impl AsFd for File {
 pub struct DeviceMemory {
     address: NonNull<u8>,
     length: usize,
-    free: Option<fn(NonNull<u8>)>,
+    owner: Owner,
+}
+
+/// Who frees memory.
+#[derive(Debug)]
+enum Owner {
+    Nobody,
+    Function(fn(NonNull<u8>)),
+    Hip(Arc<dyn Gpu>),
 }
 
 // SAFETY: the memory is only used through HIP and the kernel, which take addresses from any thread.
 unsafe impl Send for DeviceMemory {}
 
 impl DeviceMemory {
+    /// Memory of the calling thread's current GPU.
+    ///
+    /// # Errors
+    ///
+    /// HIP's, or that there is no HIP.
+    pub fn allocate(driver: &Driver, length: usize) -> Result<Self, Error> {
+        let gpu = Arc::clone(driver.runtime().gpu()?);
+        let address =
+            gpu.allocate_device(length).map_err(|error| Error::Hip { call: "hipMalloc", error })?;
+        Ok(Self { address, length, owner: Owner::Hip(gpu) })
+    }
+
     /// Takes over memory, and frees it with `free` when it is dropped.
     ///
     /// # Safety
@@ -125,7 +153,7 @@ impl DeviceMemory {
         length: usize,
         free: Option<fn(NonNull<u8>)>,
     ) -> Self {
-        Self { address, length, free }
+        Self { address, length, owner: free.map_or(Owner::Nobody, Owner::Function) }
     }
 
     /// Its first byte.
@@ -146,8 +174,11 @@ impl DeviceMemory {
 
 impl Drop for DeviceMemory {
     fn drop(&mut self) {
-        if let Some(free) = self.free {
-            free(self.address);
+        match &self.owner {
+            Owner::Nobody => {}
+            Owner::Function(free) => free(self.address),
+            // SAFETY: allocated by this runtime, and no buffer borrows it any more. What HIP does not take back is lost.
+            Owner::Hip(gpu) => drop(unsafe { gpu.free_device(self.address) }),
         }
     }
 }
@@ -201,6 +232,45 @@ impl<'memory> Buffer<'memory> {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.length == 0
+    }
+
+    /// Copies bytes of the host to `start` of the buffer, and returns when they are there.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::BeyondBuffer`], or HIP's.
+    pub fn put(&mut self, start: usize, bytes: &[u8]) -> Result<(), Error> {
+        self.copy(Direction::Read, start, bytes.as_ptr().cast_mut(), bytes.len())
+    }
+
+    /// Copies bytes from `start` of the buffer to the host, and returns when they are there.
+    ///
+    /// # Errors
+    ///
+    /// As [`Buffer::put`].
+    pub fn get(&self, start: usize, bytes: &mut [u8]) -> Result<(), Error> {
+        self.copy(Direction::Write, start, bytes.as_mut_ptr(), bytes.len())
+    }
+
+    fn copy(
+        &self,
+        direction: Direction,
+        start: usize,
+        host: *mut u8,
+        size: usize,
+    ) -> Result<(), Error> {
+        let address = self.address_of(start, size)?;
+        let gpu = self.driver.runtime().gpu()?;
+        // SAFETY: both ranges are borrowed until the copy is done, the written one exclusively; null is the default stream.
+        unsafe { gpu.copy_now(direction, address, host, size, RawStream(std::ptr::null_mut())) }
+            .map_err(|error| Error::Hip { call: "hipMemcpyWithStream", error })
+    }
+
+    /// The address of a range of it.
+    pub(crate) fn address_of(&self, start: usize, size: usize) -> Result<usize, Error> {
+        let inside = start.checked_add(size).is_some_and(|end| end <= self.length);
+        let beyond = Error::BeyondBuffer { size, offset: start as i64, length: self.length };
+        inside.then_some(self.address + start).ok_or(beyond)
     }
 
     /// All of it, for operations of a batch or a stream.

@@ -39,6 +39,7 @@ mod sync;
 mod tests;
 mod thread;
 mod transfer;
+pub mod yardstick;
 
 pub use api::{Buffer, DeviceMemory, Driver, File, Operation, Part, Stream};
 pub use error::Error;

@@ -67,7 +67,7 @@ fn another_program_sees_the_counters_and_cannot_change_them() {
     assert!(rustix::io::pwrite(&found[0].1, &[1], 0).is_err());
     let mut watch = Watch::new(std::process::id().cast_signed()).unwrap();
     assert_eq!(watch.snapshot().unwrap(), None);
-    watch.connect().unwrap();
+    watch.connect(None).unwrap();
     assert_eq!(watch.snapshot().unwrap(), Some(Snapshot::parse(&first, &second)));
     assert!(!watch.wait_for_end(Some(std::time::Duration::ZERO)).unwrap());
     // Its thread ends with it.

@@ -798,9 +798,11 @@ pub(crate) fn to_string(value: &impl Serialize) -> String {
 /// The JSON schemas of every contract, by file name.
 pub fn schemas() -> Vec<(&'static str, String)> {
     vec![
+        ("bench.schema.json", to_string(&schemars::schema_for!(crate::BenchReport))),
         ("check.schema.json", to_string(&schemars::schema_for!(CheckReport))),
         ("inspect.schema.json", to_string(&schemars::schema_for!(InspectReport))),
         ("kernels.schema.json", to_string(&schemars::schema_for!(KernelsReport))),
         ("matrix.schema.json", to_string(&schemars::schema_for!(MatrixReport))),
+        ("stats.schema.json", to_string(&schemars::schema_for!(crate::StatsReport))),
     ]
 }

@@ -16,6 +16,10 @@ pub(super) enum Kind {
     JudgesTarget,
     /// It keeps the codes of the tool it stands in for.
     StandsIn,
+    /// It passes on the code of a program that it starts.
+    Watches,
+    /// It compares bytes.
+    Compares,
     /// It compares only with `--diff`.
     Surveys,
     /// It does something.
@@ -28,10 +32,14 @@ impl Kind {
         Some(match command {
             "check" => Self::Judges,
             "ais-check" => Self::StandsIn,
+            "verify" => Self::Compares,
+            "stats" => Self::Watches,
             "inspect" => Self::JudgesSeveral,
             "matrix" => Self::JudgesTarget,
             "survey" => Self::Surveys,
-            "kernels" | "snapshot" | "topology" | "explain" | "completions" => Self::Does,
+            "kernels" | "snapshot" | "topology" | "explain" | "bench" | "cp" | "completions" => {
+                Self::Does
+            }
             _ => return None,
         })
     }
@@ -60,6 +68,18 @@ impl Kind {
             Self::Surveys => {
                 (DOES, "2 also if any row failed. With `--diff`: 1 if a value flipped, else 0.")
             }
+            Self::Watches => (DOES, "Of a program that it starts it passes the exit status on."),
+            Self::Compares => (
+                &[
+                    ("0", "All bytes are equal."),
+                    ("1", "A byte differs."),
+                    (
+                        "2",
+                        "Nothing is proven: an error, also one of usage, or the fastpath was not taken.",
+                    ),
+                ],
+                "",
+            ),
             Self::StandsIn => (
                 &[
                     ("0", "All four answers are True, and the overall verdict is supported."),

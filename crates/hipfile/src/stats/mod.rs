@@ -49,6 +49,10 @@ const WORDS: usize = HEAD + GPUS * 2 * WAY;
 /// Bytes of the first piece, by which readers know its layout.
 pub const REGION_BYTES: usize = WORDS * 8;
 
+/// Bytes of the layout of AMD's first release, which calls itself version 1 too: level, version, and 64 counters, of which the first
+/// four are bytes of fastpath reads and writes, and of fallback reads and writes.
+pub(crate) const OLD_REGION_BYTES: usize = 66 * 8;
+
 /// Words before the reasons in the second piece.
 const MORE_HEAD: usize = 2;
 
@@ -299,10 +303,19 @@ pub struct Snapshot {
     pub gpus: Vec<GpuStats>,
     /// Requests for each reason that was met.
     pub reasons: Vec<(Reason, u64)>,
+    /// Bytes of fastpath reads and writes, fallback reads and writes, if a library counts nothing else: AMD's first release.
+    pub only_bytes: Option<[u64; 4]>,
     counters: Vec<u64>,
 }
 
 impl Snapshot {
+    /// Reads the words of AMD's first release.
+    pub(crate) fn parse_old(words: &[u64]) -> Self {
+        let word = |index: usize| words.get(index).copied().unwrap_or_default();
+        let only_bytes = Some(std::array::from_fn(|index| word(2 + index)));
+        Self { level: word(0), only_bytes, ..Self::default() }
+    }
+
     /// Reads the words of both pieces, of this process or another; what is missing is zero.
     pub fn parse(first: &[u64], second: &[u64]) -> Self {
         let word = |index: usize| first.get(index).copied().unwrap_or_default();
@@ -340,6 +353,7 @@ impl Snapshot {
             refused: word(4),
             gpus: (0..GPUS).filter_map(gpu).collect(),
             reasons: reasons.filter(|(_, count)| *count > 0).collect(),
+            only_bytes: None,
             counters: (0..COUNTERS).map(|index| more(MORE_HEAD + known + index)).collect(),
         }
     }

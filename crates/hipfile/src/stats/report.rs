@@ -83,6 +83,14 @@ const TABLES: [(&str, &str, Cell); 4] = [
 impl Snapshot {
     /// The lines that `ais-stats` prints, and then the reasons why requests were not direct, which it does not know.
     pub fn report(&self) -> String {
+        if let Some([fast_reads, fast_writes, slow_reads, slow_writes]) = self.only_bytes {
+            return format!(
+                "AIS-STATS Version: 1\nHipFile Stats Level: {}\nTotal fast path reads (B): {fast_reads}\n\
+                 Total fast path writes (B): {fast_writes}\nTotal fallback path reads (B): {slow_reads}\n\
+                 Total fallback path writes (B): {slow_writes}\n",
+                self.level
+            );
+        }
         let mut text = format!(
             "AIS-STATS Version: 1\nHipFile Stats Level: {}\nFile Handle Registrations: {}\n\
              Buffer Registrations: {}\nFastpath Rejections: {}\n\n",

@@ -4,7 +4,7 @@ use std::io::{self, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, pread};
@@ -15,10 +15,11 @@ use rustix::net::{
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use super::server::address;
-use super::{REGION_BYTES, Snapshot};
+use super::{OLD_REGION_BYTES, REGION_BYTES, Snapshot};
 
-/// The longest pause before a program that has not used hipFile yet is asked again.
-const LONGEST_PAUSE: Duration = Duration::from_millis(100);
+/// The longest pause before a program that has not used hipFile yet is asked again: one that ends soon after its first I/O must
+/// not be missed.
+const LONGEST_PAUSE: Duration = Duration::from_millis(5);
 
 /// More than the second piece will ever have.
 const MOST_BYTES: usize = 64 << 10;
@@ -43,14 +44,20 @@ impl Watch {
         Ok(Self { pid, process, pieces: [None, None] })
     }
 
-    /// Waits until the program has opened the driver, and gets its counters; they stay readable after its end.
+    /// Waits until the program has opened the driver, at most so long, and gets its counters; they stay readable after its end.
     ///
     /// # Errors
     ///
-    /// When it ends before, belongs to somebody else, or has counters of another layout.
-    pub fn connect(&mut self) -> io::Result<()> {
+    /// When it ends before (`NotFound`) or the time is over (`TimedOut`); when it belongs to somebody else, or has counters of
+    /// another layout.
+    pub fn connect(&mut self, most: Option<Duration>) -> io::Result<()> {
+        let begin = Instant::now();
         let mut pause = Duration::ZERO;
         while !self.ask()? {
+            if most.is_some_and(|most| begin.elapsed() >= most) {
+                let text = format!("process {} has not used hipFile", self.pid);
+                return Err(io::Error::new(io::ErrorKind::TimedOut, text));
+            }
             if self.wait_for_end(Some(pause))? {
                 let text = format!("process {} ended and had not used hipFile", self.pid);
                 return Err(io::Error::new(io::ErrorKind::NotFound, text));
@@ -81,9 +88,10 @@ impl Watch {
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
         };
         let found = rustix::fs::fstat(first)?.st_size;
-        if usize::try_from(found) != Ok(REGION_BYTES) {
+        let is_known = |found| [REGION_BYTES, OLD_REGION_BYTES].contains(&found);
+        if !usize::try_from(found).is_ok_and(is_known) {
             let text = format!(
-                "process {}: its statistics are {found} bytes; expected {REGION_BYTES}, those of version 1",
+                "process {}: its statistics are {found} bytes; expected {REGION_BYTES} or {OLD_REGION_BYTES}, those of AMD's versions",
                 self.pid
             );
             return Err(io::Error::new(io::ErrorKind::InvalidData, text));
@@ -111,7 +119,12 @@ impl Watch {
         let [Some(first), second] = &self.pieces else { return Ok(None) };
         // A program with AMD's library has no second piece.
         let second = second.as_ref().map_or(Ok(Vec::new()), words)?;
-        Ok(Some(Snapshot::parse(&words(first)?, &second)))
+        let first = words(first)?;
+        Ok(Some(if first.len() * 8 == OLD_REGION_BYTES {
+            Snapshot::parse_old(&first)
+        } else {
+            Snapshot::parse(&first, &second)
+        }))
     }
 }
 

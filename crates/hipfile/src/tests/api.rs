@@ -5,7 +5,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use fastpath_gpu::Transfer;
+use fastpath_gpu::{Gpu as _, Transfer};
 
 use super::fixture::{Fixture, MIB, pattern};
 use crate::{Buffer, DeviceMemory, Driver, Error, Operation, Stream};
@@ -83,4 +83,24 @@ fn batches_and_streams_give_a_result_for_each_operation() {
     let found = peek(&fixture, &memory);
     assert!(found[8192..MIB / 2] == bytes[MIB / 2 + 8192..] && found[..4096] == found[4096..8192]);
     assert_eq!(fixture.mock.copies.load(Ordering::Relaxed), 0);
+}
+
+#[test]
+fn allocated_memory_takes_and_gives_bytes_and_is_freed() {
+    let fixture = Fixture::new();
+    let driver = Driver::on(Arc::clone(&fixture.runtime)).unwrap();
+    let mut memory = DeviceMemory::allocate(&driver, 8192).unwrap();
+    let address = memory.address();
+    let mut buffer = Buffer::new(&driver, &mut memory).unwrap();
+    let bytes = pattern(4000, 3);
+    buffer.put(96, &bytes).unwrap();
+    let mut back = vec![0; 4000];
+    buffer.get(96, &mut back).unwrap();
+    assert!(back == bytes);
+    let beyond = Error::BeyondBuffer { size: 4000, offset: 4193, length: 8192 };
+    assert_eq!(buffer.put(4193, &bytes), Err(beyond.clone()));
+    assert_eq!(buffer.get(4193, &mut back), Err(beyond));
+    drop(buffer);
+    drop(memory);
+    assert!(fixture.mock.allocation(address).is_err());
 }

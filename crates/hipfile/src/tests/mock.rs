@@ -355,10 +355,14 @@ impl Gpu for Mock {
         }
         let (base, allocated, kind, owner) = self.find(device).expect("device memory");
         assert!(kind == MemoryKind::Device && device + length <= base + allocated);
+        let copy = Copy { direction, device, host: host.expose_provenance(), length };
+        if stream.0.is_null() {
+            Self::copy(self, &copy);
+            return Ok(());
+        }
         let stream = stream.0.addr();
         let mut streams = self.streams.lock().unwrap();
         assert_eq!(streams.device[&stream], owner, "a copy in another GPU's stream");
-        let copy = Copy { direction, device, host: host.expose_provenance(), length };
         streams.waiting.get_mut(&stream).expect("a stream").push_back(copy);
         *streams.queued.entry(stream).or_default() += 1;
         Ok(())
@@ -397,6 +401,18 @@ impl Gpu for Mock {
 
     fn uuid(&self, device: i32) -> Option<[u8; 16]> {
         Some([device as u8 + 1; 16])
+    }
+
+    fn allocate_device(&self, length: usize) -> Result<NonNull<u8>, HipError> {
+        called();
+        let address = self.allocate(length, 0);
+        NonNull::new(std::ptr::with_exposed_provenance_mut(address)).ok_or(HipError::OUT_OF_MEMORY)
+    }
+
+    unsafe fn free_device(&self, memory: NonNull<u8>) -> Result<(), HipError> {
+        called();
+        let address = memory.as_ptr().expose_provenance();
+        self.memory().allocations.remove(&address).map(drop).ok_or(HipError::INVALID_VALUE)
     }
 
     fn allocate_host(&self, length: usize) -> Result<NonNull<u8>, HipError> {

@@ -7,7 +7,7 @@ use fastpath_verdict::Verdict;
 use fastpath_verdict::path::PathVerdict;
 
 use super::{Tree, acs, belongs, best, host_bridge, kind, lanes, nothing};
-use crate::style::clean;
+use crate::style::escape;
 
 /// Sizes, in pixels of the picture at its natural size.
 const ROW: usize = 58;
@@ -250,21 +250,6 @@ fn legend(out: &mut String, top: usize, paths: &[PathVerdict]) {
             paths.len()
         );
     }
-}
-
-/// Makes text harmless in markup, and in a reader.
-fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in clean(text).chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            other => out.push(other),
-        }
-    }
-    out
 }
 
 /// Verdicts differ in their dashes too, not in colour alone.

@@ -1,0 +1,86 @@
+//! What the commands that move bytes share: the driver, a file without a name, and why a request went its way.
+
+use std::ffi::OsString;
+use std::fs::{File, OpenOptions};
+use std::io::IsTerminal as _;
+use std::os::fd::{AsFd as _, AsRawFd as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use fastpath_host::DirTree;
+use hipfile::choose::Reason;
+use hipfile::log::Level;
+use hipfile::{Driver, Options, Runtime, config};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use rustix::fs::OFlags;
+
+use crate::args::RuntimeArgs;
+use crate::output;
+
+/// Said wherever numbers or bytes could be taken for a GPU's.
+const SIMULATION: &str =
+    "SIMULATION: the HIP runtime is a simulation; this says nothing about any GPU";
+
+/// The driver of this process. `accept` are advisories whose risk the user takes.
+pub(super) fn driver(args: &RuntimeArgs, accept: &[String]) -> anyhow::Result<Driver> {
+    let accepted = (!accept.is_empty()).then(|| OsString::from(accept.join(",")));
+    let mut options = Options::with_environment(|name| {
+        let given = || std::env::var_os(name);
+        if name == config::ACCEPT_ADVISORY { accepted.clone().or_else(given) } else { given() }
+    });
+    // What the library would say once of a file, these commands say themselves.
+    if std::env::var_os(config::LOG).is_none() {
+        options.config.log = Level::Off;
+    }
+    if let Some(root) = &args.root {
+        options.tree = Box::new(DirTree::open(root)?);
+    }
+    Ok(Driver::on(Arc::new(Runtime::new(options)))?)
+}
+
+/// Says loudly if there is no GPU behind the driver.
+pub(super) fn warn_of_simulation(driver: &Driver) -> anyhow::Result<bool> {
+    let is_simulation = driver.is_simulation()?;
+    if is_simulation {
+        output::note(SIMULATION);
+    }
+    Ok(is_simulation)
+}
+
+/// A new file in `directory` that is gone when its last descriptor is, however the program ends.
+pub(super) fn unnamed(directory: &Path) -> anyhow::Result<File> {
+    let path = directory.join(format!(".fastpath-{}", std::process::id()));
+    let name = || path.display().to_string();
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create_new(true).mode(0o600);
+    let file = options.open(&path).with_context(name)?;
+    std::fs::remove_file(&path).with_context(name)?;
+    Ok(file)
+}
+
+/// The same file through another descriptor, with or without `O_DIRECT`.
+pub(super) fn reopen(file: &File, direct: bool) -> anyhow::Result<File> {
+    let path = format!("/proc/self/fd/{}", file.as_fd().as_raw_fd());
+    let flags = if direct { OFlags::DIRECT.bits().cast_signed() } else { 0 };
+    let mut options = OpenOptions::new();
+    let what = if direct { "open with O_DIRECT" } else { "open" };
+    options.read(true).write(true).custom_flags(flags).open(&path).context(what)
+}
+
+/// Why requests on a file did not take the fastpath, but for that they were told not to by `told`.
+pub(super) fn reason(file: &hipfile::File, told: bool) -> Option<Reason> {
+    let reasons = file.reasons();
+    reasons.iter().map(|(reason, _)| *reason).find(|reason| !told || *reason != Reason::Forced)
+}
+
+/// A bar on a terminal, nothing elsewhere.
+pub(super) fn bar(length: u64, quiet: bool, template: &str) -> ProgressBar {
+    let bar = ProgressBar::new(length);
+    if quiet || !std::io::stderr().is_terminal() {
+        bar.set_draw_target(ProgressDrawTarget::hidden());
+    }
+    let style = ProgressStyle::with_template(template);
+    bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+}

@@ -1,0 +1,179 @@
+//! `fastpath stats`, and AMD's `ais-stats`.
+
+use std::ffi::OsString;
+use std::io::ErrorKind;
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::{Command, ExitStatus};
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use fastpath_report::{StatsGpu, StatsReason, StatsReport, StatsTotal, StatsWay, stats_json};
+use hipfile::stats::{Side, Snapshot, Watch};
+
+use crate::args::{AisStatsArgs, Format, StatsArgs};
+use crate::output;
+
+/// How long a process that runs is asked for statistics that are to be shown now.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+const UNUSED: &str = "the program did not use hipFile, or HIPFILE_STATS_LEVEL is 0";
+
+pub(crate) fn run(args: &StatsArgs) -> anyhow::Result<u8> {
+    let show = |snapshot: &Snapshot| {
+        output::data(&match args.format {
+            Format::Text => snapshot.report(),
+            Format::Json => stats_json(&report(snapshot)),
+        })
+    };
+    if let Some(pid) = args.pid {
+        show(&attach(pid, args.wait)?)?;
+        return Ok(0);
+    }
+    let (snapshot, status) = start(&args.program)?;
+    match snapshot {
+        Some(snapshot) => show(&snapshot)?,
+        None => output::note(&format!("note: no statistics: {UNUSED}")),
+    }
+    // As a shell has it.
+    let signal = status.signal().map_or(2, |signal| 128 + signal);
+    Ok(u8::try_from(status.code().unwrap_or(signal)).unwrap_or(2))
+}
+
+/// Under the name `ais-stats`: the words and exit codes of AMD's, the child's own status is not passed on.
+pub(crate) fn run_ais_stats(args: &AisStatsArgs) -> anyhow::Result<u8> {
+    const USAGE: &str = "usage: ais-stats <program> [args...]\n       ais-stats -p <PID> [-i]";
+    let words: Vec<&OsString> = args.words.iter().collect();
+    let snapshot = match words.as_slice() {
+        [flag, pid, rest @ ..] if *flag == "-p" => {
+            let number = pid.to_str().and_then(|pid| pid.parse().ok());
+            let number = number.with_context(|| format!("{}: no process id", pid.display()))?;
+            attach(number, rest.first().is_none_or(|word| *word != "-i"))?
+        }
+        [] => {
+            USAGE.lines().for_each(output::note);
+            return Ok(1);
+        }
+        [flag] if *flag == "-p" => {
+            USAGE.lines().for_each(output::note);
+            return Ok(1);
+        }
+        _ => {
+            let (snapshot, _) = start(&args.words)?;
+            snapshot.with_context(|| format!("cannot connect: {UNUSED}"))?
+        }
+    };
+    output::data(&snapshot.report())?;
+    Ok(0)
+}
+
+/// Starts a program, waits for its end, and gives its statistics if it had any.
+fn start(program: &[OsString]) -> anyhow::Result<(Option<Snapshot>, ExitStatus)> {
+    let (name, arguments) = program.split_first().context("no program is given")?;
+    let shown = || name.to_string_lossy().into_owned();
+    let mut child = Command::new(name).args(arguments).spawn().with_context(shown)?;
+    let watched = watch(i32::try_from(child.id()).context("the process id")?);
+    // It is waited for whatever became of its statistics.
+    let status = loop {
+        match child.wait() {
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            result => break result.with_context(shown)?,
+        }
+    };
+    let snapshot = watched.with_context(shown)?.map(|watch| watch.snapshot()).transpose();
+    Ok((snapshot.with_context(shown)?.flatten(), status))
+}
+
+/// Gets a program's counters; none if it ends without.
+fn watch(pid: i32) -> std::io::Result<Option<Watch>> {
+    let mut watch = Watch::new(pid)?;
+    match watch.connect(None) {
+        Ok(()) => Ok(Some(watch)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        // Ended between the question and the answer.
+        Err(_) if watch.wait_for_end(Some(Duration::ZERO))? => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// The statistics of a process that runs: now, or at its end.
+fn attach(pid: u32, until_end: bool) -> anyhow::Result<Snapshot> {
+    let process = || format!("process {pid}");
+    let number = i32::try_from(pid).context("a process id is below 2147483648")?;
+    let mut watch = Watch::new(number).with_context(process)?;
+    let patience = (!until_end).then_some(PATIENCE);
+    match watch.connect(patience) {
+        Err(error) if error.kind() == ErrorKind::TimedOut => {
+            bail!(
+                "process {pid} shows no statistics: {UNUSED}, or it is in another network namespace"
+            )
+        }
+        result => result?,
+    }
+    if until_end {
+        watch.wait_for_end(None).with_context(process)?;
+    }
+    watch.snapshot().with_context(process)?.with_context(process)
+}
+
+const DIRECTIONS: [&str; 2] = ["read", "write"];
+
+fn report(snapshot: &Snapshot) -> StatsReport {
+    let ways = |fastpath: &[Side; 2], fallback: &[Side; 2]| {
+        let of = |way, sides: &[Side; 2]| {
+            let sides = sides.iter().zip(DIRECTIONS);
+            sides.map(|(side, direction)| named(way, direction, side)).collect::<Vec<_>>()
+        };
+        [of("fastpath", fastpath), of("fallback", fallback)].concat()
+    };
+    let gpus: Vec<StatsGpu> = snapshot
+        .gpus
+        .iter()
+        .map(|gpu| StatsGpu { index: gpu.index, ways: ways(&gpu.fastpath, &gpu.fallback) })
+        .collect();
+    let none = [Side::default(); 2];
+    let mut totals: Vec<StatsTotal> = ways(&none, &none)
+        .into_iter()
+        .map(|way| StatsTotal { way: way.way, direction: way.direction, ..StatsTotal::default() })
+        .collect();
+    let sum = |table: &[u64]| table.iter().fold(0_u64, |sum, value| sum.wrapping_add(*value));
+    for gpu in &gpus {
+        for (total, way) in totals.iter_mut().zip(&gpu.ways) {
+            total.bytes = total.bytes.wrapping_add(sum(&way.bytes));
+            total.requests = total.requests.wrapping_add(sum(&way.requests));
+            total.micros = total.micros.wrapping_add(sum(&way.micros));
+            total.errors = total.errors.wrapping_add(sum(&way.errors));
+            total.unaligned = total.unaligned.wrapping_add(way.unaligned);
+        }
+    }
+    for (total, bytes) in totals.iter_mut().zip(snapshot.only_bytes.into_iter().flatten()) {
+        total.bytes = bytes;
+    }
+    let reason = |(reason, count): &(hipfile::choose::Reason, u64)| StatsReason {
+        reason: reason.word().to_owned(),
+        text: reason.text().to_owned(),
+        count: *count,
+    };
+    StatsReport {
+        schema: "fastpath.stats/1".to_owned(),
+        level: snapshot.level,
+        bytes_only: snapshot.only_bytes.is_some(),
+        files: snapshot.files,
+        buffers: snapshot.buffers,
+        refused: snapshot.refused,
+        reasons: snapshot.reasons.iter().map(reason).collect(),
+        totals,
+        gpus,
+    }
+}
+
+fn named(way: &str, direction: &str, side: &Side) -> StatsWay {
+    StatsWay {
+        way: way.to_owned(),
+        direction: direction.to_owned(),
+        bytes: side.bytes.to_vec(),
+        requests: side.count.to_vec(),
+        micros: side.micros.to_vec(),
+        errors: side.errors.to_vec(),
+        unaligned: side.unaligned,
+    }
+}

@@ -1,0 +1,282 @@
+//! Measurements of fastpath and fallback: a table, JSON, a plot.
+
+use std::fmt::Write as _;
+
+use anstyle::Style;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::style::{BOLD, clean, escape, styled, table};
+
+/// `fastpath bench --format json`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct BenchReport {
+    /// `fastpath.bench/1`.
+    pub schema: String,
+    /// Whether the HIP runtime was a simulation: then nothing here says anything about a GPU.
+    pub simulation: bool,
+    /// Where the file was.
+    pub directory: String,
+    /// Whether floor and fallback went through the page cache; else with `O_DIRECT`.
+    pub page_cache: bool,
+    /// Bytes of the file.
+    pub file_bytes: u64,
+    /// Why the fastpath was not measured; null if it was.
+    pub no_fastpath: Option<String>,
+    /// Each direction, number of threads and size.
+    pub cells: Vec<BenchCell>,
+}
+
+/// One size of one direction with one number of threads.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct BenchCell {
+    /// `read` or `write`.
+    pub direction: String,
+    /// Bytes of a request.
+    pub block: u64,
+    /// Threads that shared the file.
+    pub threads: u32,
+    /// One system call and one copy through one reused pinned buffer.
+    pub floor: Measured,
+    /// Through the library's fallback.
+    pub fallback: Measured,
+    /// The median of the fallback's requests, each over the floor's beside it.
+    pub fallback_to_floor: f64,
+    /// Through the library's fastpath; null if it was not measured.
+    pub fastpath: Option<Measured>,
+    /// Nothing but the call to HIP; null if it was not measured.
+    pub bare: Option<Measured>,
+    /// Microseconds by which the fastpath's median is over the bare call's.
+    pub fastpath_over_bare_us: Option<f64>,
+}
+
+/// What one way took.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Measured {
+    /// Microseconds of a request, median.
+    pub median_us: f64,
+    /// Microseconds that 99 of 100 requests stay below.
+    pub p99_us: f64,
+    /// 2^30 bytes per second of all threads together, median of the rounds.
+    pub gib_per_second: f64,
+}
+
+/// As JSON.
+pub fn bench_json(report: &BenchReport) -> String {
+    crate::json::to_string(report)
+}
+
+/// Cells of one direction and number of threads, in order.
+fn groups(report: &BenchReport) -> Vec<&[BenchCell]> {
+    report
+        .cells
+        .chunk_by(|one, other| one.direction == other.direction && one.threads == other.threads)
+        .collect()
+}
+
+fn title(cells: &[BenchCell]) -> String {
+    cells.first().map_or_else(String::new, |cell| {
+        let plural = if cell.threads == 1 { "" } else { "s" };
+        format!("{}, {} thread{plural}", cell.direction, cell.threads)
+    })
+}
+
+fn size(bytes: u64) -> String {
+    match bytes {
+        bytes if bytes >= 1 << 30 => format!("{} GiB", bytes >> 30),
+        bytes if bytes >= 1 << 20 => format!("{} MiB", bytes >> 20),
+        bytes => format!("{} KiB", bytes >> 10),
+    }
+}
+
+fn conditions(report: &BenchReport) -> String {
+    let how = if report.page_cache { "in the page cache" } else { "with O_DIRECT" };
+    format!("{}: a file of {}, {how}", clean(&report.directory), size(report.file_bytes))
+}
+
+const SIMULATION: &str = "SIMULATION: there is no GPU behind these numbers";
+
+/// As tables for people.
+pub fn bench_text(report: &BenchReport) -> String {
+    let mut out = format!("{}\n", conditions(report));
+    if report.simulation {
+        let _ = writeln!(out, "{}", styled(BOLD, SIMULATION));
+    }
+    if let Some(why) = &report.no_fastpath {
+        let _ = writeln!(out, "The fastpath is not taken here: {}", clean(why));
+    }
+    for cells in groups(report) {
+        let _ = writeln!(out, "\n{}", styled(BOLD, &title(cells)));
+        let right = |text: &str| format!("{text:>9}");
+        let mut head: Vec<String> = vec![right("block")];
+        head.extend(["floor us", "p99", "GiB/s"].map(right));
+        head.extend(["fallback", "p99", "GiB/s", "to floor"].map(right));
+        if report.no_fastpath.is_none() {
+            head.extend(["fastpath", "p99", "GiB/s", "bare call", "over it"].map(right));
+        }
+        let mut rows = vec![head];
+        for cell in cells {
+            let way = |way: &Measured| {
+                let digits = if way.median_us < 1000.0 { 2 } else { 0 };
+                [
+                    format!("{:9.digits$}", way.median_us),
+                    format!("{:9.digits$}", way.p99_us),
+                    format!("{:9.2}", way.gib_per_second),
+                ]
+            };
+            let mut row = vec![right(&size(cell.block))];
+            row.extend(way(&cell.floor));
+            row.extend(way(&cell.fallback));
+            row.push(format!("{:9.2}", cell.fallback_to_floor));
+            if let (Some(fast), Some(bare)) = (&cell.fastpath, &cell.bare) {
+                row.extend(way(fast));
+                row.push(format!("{:9.2}", bare.median_us));
+                row.push(format!("{:9.2}", cell.fastpath_over_bare_us.unwrap_or_default()));
+            }
+            rows.push(row);
+        }
+        out.push_str(&table(&rows, 0, |row, _, _| if row == 0 { BOLD } else { Style::new() }));
+    }
+    out.push_str("\nTimes are microseconds of a request: median, and what 99 of 100 stay below.\n");
+    out
+}
+
+/// One panel's place, in pixels.
+const PANEL: (f64, f64) = (520.0, 260.0);
+const MARGIN: f64 = 64.0;
+const TOP: f64 = 96.0;
+
+/// As a plot that needs no other file: throughput over the size of a request, one panel for each direction and number of threads. It
+/// follows the reader's light or dark preference.
+#[allow(clippy::cast_precision_loss, reason = "places in a picture")]
+pub fn bench_svg(report: &BenchReport) -> String {
+    let groups = groups(report);
+    let lines = groups.len().div_ceil(2).max(1);
+    let width = MARGIN + 2.0 * (PANEL.0 + MARGIN);
+    let height = TOP + lines as f64 * (PANEL.1 + MARGIN + 16.0);
+    let mut out = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\" role=\"img\" \
+         aria-label=\"Throughput of fastpath and fallback\">\n<style>{STYLE}</style>\n\
+         <rect class=\"page\" width=\"{width}\" height=\"{height}\"/>\n\
+         <text class=\"heading\" x=\"{MARGIN}\" y=\"32\">Throughput in GiB/s</text>\n\
+         <text class=\"soft\" x=\"{MARGIN}\" y=\"54\">{}</text>\n",
+        escape(&conditions(report))
+    );
+    if report.simulation {
+        let _ = writeln!(
+            out,
+            "<text class=\"loud\" x=\"{}\" y=\"32\" text-anchor=\"end\">{SIMULATION}</text>",
+            width - MARGIN
+        );
+    }
+    for (at, name) in WAYS.iter().enumerate() {
+        let x = MARGIN + at as f64 * 130.0;
+        let _ = writeln!(
+            out,
+            "<path class=\"line {name}\" d=\"M{x} 74h26\"/><text class=\"soft\" x=\"{}\" y=\"78\">{name}</text>",
+            x + 34.0
+        );
+    }
+    for (at, cells) in groups.iter().enumerate() {
+        let x = MARGIN + (at % 2) as f64 * (PANEL.0 + MARGIN);
+        let y = TOP + 20.0 + (at / 2) as f64 * (PANEL.1 + MARGIN + 16.0);
+        panel(&mut out, cells, x, y);
+    }
+    out.push_str("</svg>\n");
+    out
+}
+
+const WAYS: [&str; 4] = ["floor", "fallback", "fastpath", "bare"];
+
+fn of<'a>(cell: &'a BenchCell, way: &str) -> Option<&'a Measured> {
+    match way {
+        "floor" => Some(&cell.floor),
+        "fallback" => Some(&cell.fallback),
+        "fastpath" => cell.fastpath.as_ref(),
+        _ => cell.bare.as_ref(),
+    }
+}
+
+/// Both axes are logarithmic; grid lines are powers of ten.
+#[allow(clippy::cast_precision_loss, reason = "places in a picture")]
+fn panel(out: &mut String, cells: &[BenchCell], left: f64, top: f64) {
+    let values = cells.iter().flat_map(|cell| WAYS.iter().filter_map(|way| of(cell, way)));
+    let values = values.map(|way| way.gib_per_second.max(1e-3).log10());
+    let (low, high) =
+        values.fold((f64::MAX, f64::MIN), |(low, high), value| (low.min(value), high.max(value)));
+    let (low, high) = (low.floor(), high.ceil().max(low.floor() + 1.0));
+    let last = cells.len().saturating_sub(1).max(1) as f64;
+    let x = |at: usize| left + PANEL.0 * at as f64 / last;
+    let y = |gib: f64| top + PANEL.1 * (high - gib.max(1e-3).log10()) / (high - low);
+    let _ = writeln!(
+        out,
+        "<text class=\"title\" x=\"{left}\" y=\"{:.0}\">{}</text>",
+        top - 8.0,
+        escape(&title(cells))
+    );
+    let mut power = low;
+    while power <= high {
+        let at = y(10_f64.powf(power));
+        let _ = writeln!(
+            out,
+            "<path class=\"grid\" d=\"M{left} {at:.1}h{}\"/><text class=\"soft\" x=\"{:.0}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
+            PANEL.0,
+            left - 6.0,
+            at + 4.0,
+            10_f64.powf(power)
+        );
+        power += 1.0;
+    }
+    for (at, cell) in cells.iter().enumerate() {
+        let _ = writeln!(
+            out,
+            "<text class=\"soft\" x=\"{:.1}\" y=\"{:.0}\" text-anchor=\"middle\">{}</text>",
+            x(at),
+            top + PANEL.1 + 18.0,
+            size(cell.block)
+        );
+    }
+    for way in WAYS {
+        let points: Vec<(f64, f64, &BenchCell, &Measured)> = cells
+            .iter()
+            .enumerate()
+            .filter_map(|(at, cell)| {
+                of(cell, way).map(|way| (x(at), y(way.gib_per_second), cell, way))
+            })
+            .collect();
+        let path: Vec<String> = points.iter().map(|(x, y, ..)| format!("{x:.1} {y:.1}")).collect();
+        if !path.is_empty() {
+            let _ = writeln!(out, "<path class=\"line {way}\" d=\"M{}\"/>", path.join("L"));
+        }
+        for (x, y, cell, measured) in points {
+            let _ = writeln!(
+                out,
+                "<circle class=\"dot {way}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3\"><title>{way}, {}: {:.2} GiB/s, {:.2} us</title></circle>",
+                size(cell.block),
+                measured.gib_per_second,
+                measured.median_us
+            );
+        }
+    }
+}
+
+/// Ways differ in their dashes too, not in colour alone.
+const STYLE: &str = "
+svg{--page:#ffffff;--ink:#1b1f24;--soft:#57606a;--grid:#d8dee4;--floor:#57606a;--fallback:#0969da;--fastpath:#1a7f37;--bare:#9a6700;\
+--loud:#cf222e;color-scheme:light dark}
+@media (prefers-color-scheme:dark){svg{--page:#0d1117;--ink:#e6edf3;--soft:#9da7b1;--grid:#262c36;--floor:#9da7b1;--fallback:#58a6ff;\
+--fastpath:#3fb950;--bare:#d29922;--loud:#ff7b72}}
+text{font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,'Liberation Mono',monospace;font-size:12px;fill:var(--ink)}
+.page{fill:var(--page)}
+.heading{font-size:18px;font-weight:600}
+.title{font-weight:600}
+text.soft{fill:var(--soft);font-size:11px}
+text.loud{fill:var(--loud);font-weight:600}
+.grid{stroke:var(--grid);stroke-width:1}
+.line{fill:none;stroke-width:2}
+.line.floor{stroke:var(--floor);stroke-dasharray:6 4}
+.line.fallback{stroke:var(--fallback)}
+.line.fastpath{stroke:var(--fastpath)}
+.line.bare{stroke:var(--bare);stroke-dasharray:2 4}
+.dot.floor{fill:var(--floor)}.dot.fallback{fill:var(--fallback)}.dot.fastpath{fill:var(--fastpath)}.dot.bare{fill:var(--bare)}
+";
