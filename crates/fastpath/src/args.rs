@@ -384,8 +384,8 @@ pub struct BenchArgs {
     /// Threads that share one file, 1 to 256
     #[arg(long, value_name = "NUMBERS", value_delimiter = ',', default_value = "1,8", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub threads: Vec<u16>,
-    /// Open the file with O_DIRECT: measure the drive instead of the page cache
-    #[arg(long)]
+    /// Open the file with `O_DIRECT`
+    #[arg(long, help = "Open the file with O_DIRECT: measure the drive instead of the page cache")]
     pub direct: bool,
     /// Few rounds and sizes, to see that it works
     #[arg(long)]

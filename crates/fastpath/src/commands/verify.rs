@@ -259,7 +259,7 @@ fn pattern(seed: u64, offset: usize, bytes: &mut [u8]) {
     }
 }
 
-/// The finaliser of SplitMix64. Source: <https://doi.org/10.1145/2714064.2660195>.
+/// The finaliser of `SplitMix64`. Source: <https://doi.org/10.1145/2714064.2660195>.
 const fn mix(value: u64) -> u64 {
     let value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
