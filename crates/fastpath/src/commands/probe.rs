@@ -32,3 +32,18 @@ fn direct_io(folder: &Path) -> Option<bool> {
         Err(_) => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_stays_behind() {
+        let folder = tempfile::tempdir().unwrap();
+        // Whichever file system it is on: an answer, or none.
+        let _ = direct_io(folder.path());
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+        assert_eq!(direct_io(&folder.path().join("none")), None);
+        assert_eq!(direct_io(Path::new("/proc")), None);
+    }
+}
