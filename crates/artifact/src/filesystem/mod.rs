@@ -4,7 +4,7 @@
 //! Each reader is a subset of its format: what it takes to find a path and read a file. None of them writes, repairs or
 //! guesses: data that cannot be placed is an error with the offset, never zeros.
 //!
-//! The readers are written here because what there is on crates.io takes only readers that live as long as the program
+//! The readers are written here because what libraries there are take only readers that live as long as the program
 //! (an input here borrows another one: a file in an image in an image), or reads wrong data: `ext4-view` 1.0 gives
 //! stale bytes for preallocated extents and `xfs-core` 0.1 zeros beyond the first allocation group.
 
