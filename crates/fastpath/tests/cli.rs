@@ -715,3 +715,29 @@ fn the_release_in_an_address_ends_before_the_query() {
     assert_eq!((code, stderr.as_str()), (0, ""));
     assert!(stdout.ends_with("\n  kernel    6.8.0-x\n"), "{stdout}");
 }
+
+#[test]
+fn the_newest_row_of_each_target_is_compared_with_the_published_one() {
+    let row = |run: &str, target: &str, release: &str, value: &str| {
+        let supported = if value == "y" { "supported" } else { "unsupported" };
+        serde_json::json!({
+            "schema": "fastpath.survey/1", "run": run, "target": target, "id": target, "distribution": "D",
+            "distribution_version": "1", "flavour": "default", "release": release, "value": value,
+            "verdict": supported, "companions": {}, "advisories": [], "method": "m", "time": run, "tool": "t",
+            "bytes_read": 0, "index_bytes": 0
+        })
+        .to_string()
+    };
+    let directory = tempfile::tempdir().expect("a directory");
+    let data = directory.path().join("survey.jsonl");
+    let rows = [
+        row("2026-01-01T00:00:00Z", "debian-13", "6.12.200+deb13-amd64", "y"),
+        row("2026-01-02T00:00:00Z", "debian-12", "6.1.0-53-amd64", "not set"),
+    ];
+    fs::write(&data, rows.join("\n") + "\n").expect("a file");
+    let (code, stdout, stderr) =
+        output(fastpath().args(["survey", "--diff", "published", "--data"]).arg(&data));
+    assert_eq!(code, 1, "{stdout}{stderr}");
+    assert!(stdout.contains("debian-13: P2PDMA flipped: No -> Yes"), "{stdout}");
+    assert!(!stdout.contains("debian-12"), "nothing changed there: {stdout}");
+}
