@@ -1,8 +1,9 @@
 //! The two ways out: data to stdout, everything else to stderr.
 
-use std::io::{self, Write as _};
+use std::io::{self, IsTerminal as _, Write as _};
 
 use anyhow::Context as _;
+use indicatif::{ProgressDrawTarget, ProgressStyle};
 
 /// Writes data to stdout, without styles where no terminal reads or `NO_COLOR` is set. A reader that has gone is no
 /// error: it has seen what it wanted.
@@ -41,6 +42,20 @@ pub(crate) fn bytes(bytes: &[u8]) -> anyhow::Result<()> {
 /// Characters that change the order in which others are shown.
 const fn is_bidi(c: char) -> bool {
     matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// Where progress is drawn: on a terminal, unless nothing is to be said.
+pub(crate) fn progress(quiet: bool) -> ProgressDrawTarget {
+    if quiet || !io::stderr().is_terminal() {
+        ProgressDrawTarget::hidden()
+    } else {
+        ProgressDrawTarget::stderr()
+    }
+}
+
+/// The look of a progress bar; the usual one, should the template be wrong.
+pub(crate) fn progress_style(template: &str) -> ProgressStyle {
+    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
 }
 
 /// Writes a line to stderr.

@@ -30,6 +30,6 @@ pub use kernel::{Asked, Facts, KernelFacts, Scope, gather, gather_layers};
 pub use os::{Environment, OsRelease};
 pub use tree::{
     Content, Entry, Extraction, FileId, FileKind, LineFilter, ReadError, ReadSeek, Redaction, Stat,
-    Tree, Want, join_link,
+    Tree, Unread, Want, join_link,
 };
 pub use witness::{Evidence, Kind, State, Symbols, Witness, config_witness};

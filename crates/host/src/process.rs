@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 
 use crate::tree::{Content, Entry, FileKind, ReadError, Stat, Tree, Want};
@@ -128,8 +129,8 @@ fn open_file(tree: &dyn Tree, pid: u32, fd: u32) -> Option<OpenFile> {
     let direct = info.and_then(|info| {
         let text = String::from_utf8_lossy(&info.bytes).into_owned();
         let flags = text.lines().find_map(|line| line.strip_prefix("flags:"))?;
-        // O_DIRECT of x86-64 Linux, octal.
-        Some(u32::from_str_radix(flags.trim(), 8).ok()? & 0o40000 != 0)
+        let flags = u32::from_str_radix(flags.trim(), 8).ok()?;
+        Some(OFlags::from_bits_retain(flags).contains(OFlags::DIRECT))
     });
     Some(OpenFile { fd, path, direct })
 }

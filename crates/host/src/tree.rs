@@ -216,6 +216,30 @@ impl ReadError {
     }
 }
 
+/// A path that may have told something and could not be read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unread {
+    /// The path, as on the host, from `/`.
+    pub path: String,
+    /// Why: one clause.
+    pub reason: String,
+    /// More privilege might help.
+    pub permission: bool,
+    /// The host is read from a snapshot that says nothing about it.
+    pub not_recorded: bool,
+}
+
+impl Unread {
+    pub(crate) fn new(path: &str, error: ReadError) -> Self {
+        Self {
+            path: path.to_owned(),
+            reason: error.to_string(),
+            permission: error.is_permission(),
+            not_recorded: error == ReadError::NotRecorded,
+        }
+    }
+}
+
 impl From<Errno> for ReadError {
     fn from(errno: Errno) -> Self {
         match errno {

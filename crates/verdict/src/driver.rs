@@ -1,7 +1,8 @@
 //! The verdict on AMD's driver and on each GPU.
 
 use fastpath_host::Evidence;
-use fastpath_host::driver::{DkmsBuild, DriverFacts, Gpu, Loaded, Node, Unread};
+use fastpath_host::Unread;
+use fastpath_host::driver::{DkmsBuild, DriverFacts, Gpu, Loaded, Node};
 use fastpath_host::pci::{Address, Function, Got, PciFacts, Role};
 use fastpath_knowledge::{DriverBuild, Knowledge};
 use serde::{Deserialize, Serialize};
@@ -404,7 +405,7 @@ impl Case<'_> {
                 if self.facts.unread.iter().any(|unread| unread.permission) =>
             {
                 let text = "run as root: a file that may tell could not be read";
-                Some(Hint::new(hints::AS_ROOT, text, vec!["sudo fastpath check".to_owned()]))
+                Some(Hint::as_root(text))
             }
             _ => None,
         }

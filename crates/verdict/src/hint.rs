@@ -126,6 +126,11 @@ impl Hint {
         Self { id: id.to_owned(), text: text.into(), detail: None, commands, kernel: None }
     }
 
+    /// Run again with more privilege.
+    pub(crate) fn as_root(text: impl Into<String>) -> Self {
+        Self::new(hints::AS_ROOT, text, vec!["sudo fastpath check".to_owned()])
+    }
+
     /// A remedy from the data, its own kernel judged.
     pub fn from_remedy(remedy: &Remedy, knowledge: &Knowledge) -> Self {
         let kernel = remedy

@@ -210,7 +210,7 @@ impl Case<'_> {
                 if self.facts.unread.iter().any(|unread| unread.permission) =>
             {
                 let text = "run as root: a file that may tell could not be read";
-                Some(Hint::new(hints::AS_ROOT, text, vec!["sudo fastpath check".to_owned()]))
+                Some(Hint::as_root(text))
             }
             _ => None,
         }

@@ -2,7 +2,6 @@
 
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
-use std::io::IsTerminal as _;
 use std::os::fd::{AsFd as _, AsRawFd as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
@@ -13,7 +12,7 @@ use fastpath_host::DirTree;
 use hipfile::choose::Reason;
 use hipfile::log::Level;
 use hipfile::{Driver, Options, Runtime, config};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::ProgressBar;
 use rustix::fs::OFlags;
 
 use crate::args::RuntimeArgs;
@@ -77,10 +76,6 @@ pub(super) fn reason(file: &hipfile::File, told: bool) -> Option<Reason> {
 
 /// A bar on a terminal, nothing elsewhere.
 pub(super) fn bar(length: u64, quiet: bool, template: &str) -> ProgressBar {
-    let bar = ProgressBar::new(length);
-    if quiet || !std::io::stderr().is_terminal() {
-        bar.set_draw_target(ProgressDrawTarget::hidden());
-    }
-    let style = ProgressStyle::with_template(template);
-    bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+    ProgressBar::with_draw_target(Some(length), output::progress(quiet))
+        .with_style(output::progress_style(template))
 }

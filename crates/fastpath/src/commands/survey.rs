@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
-use std::io::IsTerminal as _;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -19,7 +18,7 @@ use fastpath_survey::{
     Change, Dataset, Kind, Look, PackageReading, Reader, Record, Resolved, SCHEMA, diff, flipped,
     pacman, rpm,
 };
-use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use indicatif::{MultiProgress, ProgressBar};
 
 use crate::args::{Format, SurveyArgs};
 use crate::{output, root};
@@ -141,12 +140,9 @@ impl<'a> Survey<'a> {
 
     /// Reads every target, several at once; one that fails is a record with its error.
     fn run(&self, targets: &[&Target]) -> Vec<Record> {
-        let bars = MultiProgress::new();
-        if !std::io::stderr().is_terminal() || self.args.quiet {
-            bars.set_draw_target(indicatif::ProgressDrawTarget::hidden());
-        }
+        let bars = MultiProgress::with_draw_target(output::progress(self.args.quiet));
         let total = bars.add(ProgressBar::new(targets.len() as u64));
-        total.set_style(style("{pos} of {len} targets {bar:20} {elapsed}"));
+        total.set_style(output::progress_style("{pos} of {len} targets {bar:20} {elapsed}"));
         // Indexes of one suite serve every target that looks at it.
         let repositories = Repositories::new(
             self.fetch.as_ref(),
@@ -161,7 +157,7 @@ impl<'a> Survey<'a> {
             // A panic in one target is a defect of the program; the others' rows are kept all the same.
             while let Some((index, target)) = queue.lock().ok().and_then(|mut queue| queue.next()) {
                 let bar = bars.add(ProgressBar::new_spinner());
-                bar.set_style(style("  {spinner} {prefix}: {msg}"));
+                bar.set_style(output::progress_style("  {spinner} {prefix}: {msg}"));
                 bar.set_prefix(target.name.clone());
                 bar.enable_steady_tick(Duration::from_millis(120));
                 let records = self.target(target, &repositories, &bar);
@@ -430,10 +426,6 @@ pub(super) fn soon() -> String {
 fn now() -> jiff::Timestamp {
     let now = jiff::Timestamp::now();
     jiff::Timestamp::from_second(now.as_second()).unwrap_or(now)
-}
-
-fn style(template: &str) -> ProgressStyle {
-    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
 }
 
 /// Shows the rows of a run: those that were read as a table, those that failed as errors.

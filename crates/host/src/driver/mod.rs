@@ -15,7 +15,7 @@ use fastpath_knowledge::Release;
 use serde::{Deserialize, Serialize};
 
 use crate::pci::{Address, PciFacts, Role};
-use crate::tree::{FileKind, Tree};
+use crate::tree::{FileKind, Tree, Unread};
 use crate::witness::{Evidence, Symbols, Witness};
 
 pub use dkms::DkmsBuild;
@@ -23,7 +23,6 @@ pub use gpu::Gpu;
 pub use kfd::Node;
 pub use module::{AmdgpuModule, Loaded};
 pub(crate) use small::Small;
-pub use small::Unread;
 
 /// The driver layer of a host.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,38 +1,12 @@
 //! Small files of sysfs and what goes wrong with them.
 
-use serde::{Deserialize, Serialize};
-
-use crate::tree::{Entry, LineFilter, ReadError, Tree, Want};
+use crate::tree::{Entry, LineFilter, ReadError, Tree, Unread, Want};
 
 /// Attributes of sysfs have at most a page; KFD's `properties` stay below it too.
 const LIMIT: usize = 16 << 10;
 
 /// As many failures as are worth remembering: a host where everything fails fails in one way.
 const MAX_UNREAD: usize = 64;
-
-/// A path that may have told something and could not be read.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Unread {
-    /// The path, as on the host, from `/`.
-    pub path: String,
-    /// Why: one clause.
-    pub reason: String,
-    /// More privilege might help.
-    pub permission: bool,
-    /// The host is read from a snapshot that says nothing about it.
-    pub not_recorded: bool,
-}
-
-impl Unread {
-    pub(crate) fn new(path: &str, error: ReadError) -> Self {
-        Self {
-            path: path.to_owned(),
-            reason: error.to_string(),
-            permission: error.is_permission(),
-            not_recorded: error == ReadError::NotRecorded,
-        }
-    }
-}
 
 /// A reader of small files that remembers what it could not read. What is missing is no failure.
 pub(crate) struct Small<'a> {

@@ -9,8 +9,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::driver::{Small, Unread};
+use crate::driver::Small;
 use crate::tree::Tree;
+use crate::tree::Unread;
 use crate::witness::Evidence;
 
 pub use elf::Image;

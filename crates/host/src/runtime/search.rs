@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::elf::{self, Image};
 use super::{Installation, cache};
-use crate::driver::{Small, Unread};
+use crate::driver::Small;
+use crate::tree::Unread;
 use crate::tree::{Content, Entry, FileId, FileKind, ReadError, Want, join_link};
 use crate::witness::Evidence;
 

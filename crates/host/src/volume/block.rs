@@ -7,9 +7,8 @@ use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::Unread;
 use crate::pci::Address;
-use crate::tree::{FileKind, ReadError, Tree, Want, join_link};
+use crate::tree::{FileKind, ReadError, Tree, Unread, Want, join_link};
 
 /// More devices than stand below the mounts of any real host; a snapshot must hold what is asked about each of them.
 pub const MAX_DEVICES: usize = 1024;

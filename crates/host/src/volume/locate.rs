@@ -2,10 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::VolumeFacts;
 use super::block::{Device, Stacks};
 use super::table::{Mount, Places};
-use super::{Unread, VolumeFacts};
-use crate::tree::{FileKind, ReadError, Stat, Tree};
+use crate::tree::{FileKind, ReadError, Stat, Tree, Unread};
 
 /// As many links as the kernel follows in one path before it says `ELOOP`.
 const MAX_LINKS: usize = 40;

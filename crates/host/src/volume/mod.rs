@@ -19,7 +19,7 @@ pub use journal::{Journal, JournalMode, JournalSource};
 pub use locate::{Located, locate};
 pub use table::{MAX_MOUNTS, MOUNTINFO, Mount, SourceKind};
 
-use crate::tree::{FileKind, ReadError, Tree};
+use crate::tree::{FileKind, Tree, Unread};
 use block::Stacks;
 
 /// The volume layer of a host.
@@ -46,30 +46,6 @@ pub struct Flaws {
     pub first: Option<u32>,
     /// There are more mounts than [`MAX_MOUNTS`], or more devices than [`MAX_DEVICES`].
     pub cut: bool,
-}
-
-/// Something that could not be read, and why.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Unread {
-    /// The path.
-    pub path: String,
-    /// What is wrong, in a clause.
-    pub reason: String,
-    /// More privilege might help.
-    pub permission: bool,
-    /// The host is read from a snapshot that says nothing about it.
-    pub not_recorded: bool,
-}
-
-impl Unread {
-    fn new(path: &str, error: ReadError) -> Self {
-        Self {
-            path: path.to_owned(),
-            reason: error.to_string(),
-            permission: error.is_permission(),
-            not_recorded: error == ReadError::NotRecorded,
-        }
-    }
 }
 
 /// As many bind mounts as a container that somebody set up by hand has; of more it is not asked what they are.

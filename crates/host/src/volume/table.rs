@@ -8,11 +8,11 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
+use super::Flaws;
 use super::journal::Journal;
-use super::{Flaws, Unread};
 use crate::mask::id_length;
 use crate::os::keep_runtime;
-use crate::tree::{ReadError, Tree, Want};
+use crate::tree::{ReadError, Tree, Unread, Want};
 
 /// The table of the process that reads.
 pub const MOUNTINFO: &str = "/proc/self/mountinfo";

@@ -225,7 +225,7 @@ impl<'a> Case<'a> {
         }
         if self.facts.kernel.witnesses.iter().any(|witness| witness.permission) {
             let text = "run as root: a file that may tell could not be read";
-            return Hint::new(hints::AS_ROOT, text, vec!["sudo fastpath check".to_owned()]);
+            return Hint::as_root(text);
         }
         if self.facts.environment.container {
             let text = "run on the host, or mount the host's /boot or /lib/modules read-only into the container";
@@ -345,7 +345,7 @@ impl<'a> Case<'a> {
             let explanation = "The installed kernels do not all have the same verdict.";
             let hint = next_boot.permission.then(|| {
                 let text = "run as root: the boot loader's files could not be read";
-                Hint::new(hints::AS_ROOT, text, vec!["sudo fastpath check".to_owned()])
+                Hint::as_root(text)
             });
             return Some(new(finding::NEXT_BOOT_UNKNOWN, Status::Info, summary, explanation, hint));
         };
@@ -400,7 +400,7 @@ impl<'a> Case<'a> {
         let summary = format!("not every installed kernel may be listed: {}", places.join("; "));
         let explanation = "A better kernel may be installed without being seen.";
         let text = "run as root to see every installed kernel";
-        let hint = Hint::new(hints::AS_ROOT, text, vec!["sudo fastpath check".to_owned()]);
+        let hint = Hint::as_root(text);
         Some(new(finding::UNLISTED, Status::Info, summary, explanation, Some(hint)))
     }
 
@@ -470,7 +470,7 @@ impl<'a> Case<'a> {
             let hint =
                 (witness.permission && self.judgement.verdict != Verdict::Unknown).then(|| {
                     let text = "run as root to read it";
-                    Hint::new(hints::AS_ROOT, text, vec!["sudo fastpath check".to_owned()])
+                    Hint::as_root(text)
                 });
             findings.push(Finding {
                 evidence: vec![witness.evidence()],

@@ -465,7 +465,7 @@ fn same_switch() -> Hint {
 
 fn as_root(why: &str) -> Hint {
     let text = format!("run as root: {why}");
-    Hint::new(hints::AS_ROOT, text, vec!["sudo fastpath check".to_owned()])
+    Hint::as_root(text)
 }
 
 /// Groups of paths with the same host bridges.

@@ -270,7 +270,7 @@ fn use_nvme() -> Hint {
 
 fn as_root() -> Hint {
     let text = "run as root: a file that may tell could not be read";
-    Hint::new(hints::AS_ROOT, text, vec!["sudo fastpath check".to_owned()])
+    Hint::as_root(text)
 }
 
 fn see_devices() -> Hint {
