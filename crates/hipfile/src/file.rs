@@ -98,7 +98,7 @@ impl File {
         } else if kind == FileType::BlockDevice || any_file_system {
             None
         } else {
-            file_systems.get(tree, device).refusal()
+            file_systems.refusal(tree, device)
         };
         Ok(Self {
             number,

@@ -22,7 +22,7 @@ pub mod error;
 mod fallback;
 mod fastpath;
 mod file;
-pub mod filesystem;
+mod filesystem;
 mod filling;
 pub mod gate;
 pub mod log;

@@ -9,7 +9,7 @@ use blocks::Host;
 use fastpath_host::pci::Address;
 use fastpath_host::volume::{
     DeviceKind, DmRole, JournalMode, JournalSource, MAX_DEVICES, Mount, SourceKind, Transport,
-    VolumeFacts, locate, read,
+    VolumeFacts, file_system, locate, read,
 };
 use fastpath_host::{Content, Entry, FileKind, ReadError, Stat, Tree, Want};
 
@@ -232,6 +232,9 @@ fn the_journal_mode_in_effect_goes_before_the_option_and_the_default() {
             host.file("proc/fs/ext4/nvme0n1p1/options", text);
         }
         let journal = read(&host.tree()).mounts[0].journal.clone().unwrap();
+        // Who asks about one device only hears the same.
+        let one = file_system(&host.tree(), (259, 1)).unwrap();
+        assert_eq!((one.fstype.as_str(), one.journal), ("ext4", Some(journal.mode)));
         (journal.mode, journal.source, journal.evidence.line)
     };
     for (options, effective, expected) in [
@@ -247,6 +250,24 @@ fn the_journal_mode_in_effect_goes_before_the_option_and_the_default() {
     ] {
         assert_eq!(journal(options, effective), expected, "{options} {effective:?}");
     }
+}
+
+#[test]
+fn one_device_is_found_by_its_number() {
+    let host = Host::with(
+        "22 1 8:1 / / rw - btrfs /dev/sda1 rw\nx y z\n23 22 259:12 / /a rw shared:1 - xfs /dev/nvme0n1 rw\n\
+         24 22 8:2 / /b rw,data=x - ext4 /dev/sda2 rw,data=journal\n25 24 8:2 /c /c rw - ext4 /dev/sda2 rw\n",
+    );
+    // Without a link in sysfs the source names the device.
+    host.file("proc/fs/ext4/sda2/options", "rw\ndata=writeback\n");
+    let of = |device| {
+        file_system(&host.tree(), device).map(|found| (found.fstype.clone(), found.journal))
+    };
+    assert_eq!(of((8, 1)), Some(("btrfs".to_owned(), None)));
+    assert_eq!(of((259, 12)), Some(("xfs".to_owned(), None)));
+    assert_eq!(of((8, 2)), Some(("ext4".to_owned(), Some(JournalMode::Writeback))));
+    assert_eq!(of((259, 1)), None);
+    assert_eq!(file_system(&Host::new().tree(), (8, 1)), None);
 }
 
 /// The kinds from the top device of the first mount down, each first member.

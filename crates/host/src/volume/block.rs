@@ -162,6 +162,17 @@ pub(super) struct Stacks<'a> {
     cut: bool,
 }
 
+/// The link of sysfs that leads to the device of a number.
+fn by_number((major, minor): (u32, u32)) -> String {
+    format!("/sys/dev/block/{major}:{minor}")
+}
+
+/// The kernel's name of the block device of this number, and nothing else about it.
+pub(super) fn name(tree: &dyn Tree, device: (u32, u32)) -> Option<String> {
+    let target = tree.link(&by_number(device)).ok()?;
+    target.rsplit('/').next().map(str::to_owned)
+}
+
 impl<'a> Stacks<'a> {
     pub(super) fn new(tree: &'a dyn Tree) -> Self {
         Self { tree, devices: Vec::new(), known: HashMap::new(), cut: false }
@@ -177,8 +188,8 @@ impl<'a> Stacks<'a> {
     }
 
     /// The block device of this number.
-    pub(super) fn numbered(&mut self, (major, minor): (u32, u32)) -> usize {
-        self.linked(&format!("/sys/dev/block/{major}:{minor}"), 0)
+    pub(super) fn numbered(&mut self, device: (u32, u32)) -> usize {
+        self.linked(&by_number(device), 0)
     }
 
     /// The block device of this name, if it is one that could stand in sysfs.

@@ -71,6 +71,12 @@ pub struct Journal {
 /// A few hundred bytes on real kernels.
 const OPTIONS_LIMIT: usize = 64 << 10;
 
+/// The name of the block device that a mounted ext4 is on: as sysfs has it, else as the table does.
+pub(super) fn device<'a>(block: Option<&'a str>, mount: &'a Mount) -> &'a str {
+    let source = || mount.source.as_deref().and_then(|source| source.strip_prefix("/dev/"));
+    block.filter(|name| !name.is_empty()).or_else(source).unwrap_or_default()
+}
+
 /// The mode in effect of the ext4 on the block device `name`.
 pub(super) fn effective(tree: &dyn Tree, name: &str) -> Option<Journal> {
     if name.is_empty() {

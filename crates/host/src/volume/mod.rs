@@ -86,9 +86,7 @@ pub fn read_of(tree: &dyn Tree, table: &str) -> VolumeFacts {
     }
     let mut modes = HashMap::new();
     for mount in mounts.iter_mut().filter(|mount| mount.matters() && mount.fstype == "ext4") {
-        let block = mount.block.map(|index| stacks.name(index)).filter(|name| !name.is_empty());
-        let source = mount.source.as_deref().and_then(|source| source.strip_prefix("/dev/"));
-        let name = block.or(source).unwrap_or_default().to_owned();
+        let name = journal::device(mount.block.map(|index| stacks.name(index)), mount).to_owned();
         let read = modes.entry(name).or_insert_with_key(|name| journal::effective(tree, name));
         mount.journal = Some(journal::of(read.as_ref(), mount, table));
     }
@@ -96,6 +94,27 @@ pub fn read_of(tree: &dyn Tree, table: &str) -> VolumeFacts {
     facts.devices = devices;
     facts.flaws.cut |= cut;
     facts
+}
+
+/// A file system that is mounted somewhere.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileSystem {
+    /// The type, `ext4`.
+    pub fstype: String,
+    /// The journal mode, for an ext4.
+    pub journal: Option<JournalMode>,
+}
+
+/// The file system with this device number, for who has a descriptor and no use for the whole layer. `None` if the mount table
+/// of this process could not be read, or does not have it.
+pub fn file_system(tree: &dyn Tree, device: (u32, u32)) -> Option<FileSystem> {
+    let mount = table::first_on(tree, MOUNTINFO, device)?;
+    let journal = (mount.fstype == "ext4").then(|| {
+        let block = block::name(tree, device);
+        let effective = journal::effective(tree, journal::device(block.as_deref(), &mount));
+        journal::of(effective.as_ref(), &mount, MOUNTINFO).mode
+    });
+    Some(FileSystem { fstype: mount.fstype, journal })
 }
 
 impl VolumeFacts {

@@ -316,6 +316,15 @@ fn split_layers(list: &[u8]) -> Vec<Vec<u8>> {
     layers
 }
 
+/// The first mount of the device with this number, if the table has it. Nothing that takes the other mounts is filled in.
+pub(super) fn first_on(tree: &dyn Tree, path: &str, device: (u32, u32)) -> Option<Mount> {
+    let content = tree.read(path, &TABLE).ok()?;
+    let lines = content.bytes.split(|&byte| byte == b'\n').zip(1_u32..);
+    let mut lines = lines.filter_map(|(line, number)| Some((Line::parse(line)?, number)));
+    let (line, number) = lines.find(|(line, _)| line.device == device)?;
+    Some(mount(&line, number))
+}
+
 /// Reads a table.
 pub(super) fn read(tree: &dyn Tree, path: &str) -> Result<(Vec<Mount>, Flaws), Unread> {
     let content = tree.read(path, &TABLE).map_err(|error| Unread::new(path, error))?;

@@ -11,7 +11,7 @@ mod stack;
 use fastpath_host::Evidence;
 use fastpath_host::pci::Address;
 use fastpath_host::volume::{
-    DeviceKind, Journal, JournalMode, JournalSource, Located, Mount, SourceKind, VolumeFacts,
+    DeviceKind, JournalMode, JournalSource, Located, Mount, SourceKind, VolumeFacts,
 };
 use fastpath_knowledge::{Knowledge, StorageRule, Treatment};
 use serde::{Deserialize, Serialize};
@@ -105,6 +105,16 @@ impl Driver<'_> {
     }
 }
 
+/// Why hipFile's library does not take the fastpath for regular files of a file system of this type, and for an ext4 with this
+/// journal mode. An ext4 without a journal is taken for an ordered one: its data is read and written directly too.
+pub fn refusal(fstype: &str, journal: Option<JournalMode>) -> Option<Reason> {
+    match (fstype, journal) {
+        ("xfs", _) | ("ext4", Some(JournalMode::Ordered | JournalMode::None)) => None,
+        ("ext4", _) => Some(Reason::JournalMode),
+        _ => Some(Reason::Filesystem),
+    }
+}
+
 /// What the volumes of one host are judged by.
 pub(crate) struct Rules<'a> {
     facts: &'a VolumeFacts,
@@ -134,26 +144,22 @@ impl<'a> Rules<'a> {
 
     /// What hipFile's library makes of the file system.
     fn file_system(&self, mount: &Mount) -> Answer {
-        match mount.fstype.as_str() {
-            "xfs" => Answer::OK,
-            "ext4" => match &mount.journal {
-                Some(Journal { mode: JournalMode::Ordered, source, .. }) => {
-                    Answer { assumed: *source == JournalSource::Assumed, ..Answer::OK }
-                }
-                // hipFile takes it for ordered, and data that is not journalled is read and written directly.
-                Some(Journal { mode: JournalMode::None, .. }) => Answer::OK,
-                _ => Answer::no(Reason::JournalMode),
-            },
-            "overlay" => Answer::no(Reason::Overlay),
+        let journal = mount.journal.as_ref();
+        match refusal(&mount.fstype, journal.map(|journal| journal.mode)) {
+            None => {
+                let assumed = journal.is_some_and(|it| it.source == JournalSource::Assumed);
+                Answer { assumed, ..Answer::OK }
+            }
+            Some(Reason::Filesystem) if mount.fstype == "overlay" => Answer::no(Reason::Overlay),
             // hipFile takes it for an unsupported file system unless told otherwise; the driver then asks the network card.
-            "nfs" | "nfs4" if mount.rdma => {
+            Some(Reason::Filesystem) if mount.rdma => {
                 match self.driver.treats(|rule| rule.nfs_rdma, Reason::NfsRdma) {
                     answer if answer.is_ok() => Answer::unknown(Reason::NfsRdma),
                     answer => answer,
                 }
             }
-            _ if mount.is_network() => Answer::no(Reason::Network),
-            _ => Answer::no(Reason::Filesystem),
+            Some(Reason::Filesystem) if mount.is_network() => Answer::no(Reason::Network),
+            Some(reason) => Answer::no(reason),
         }
     }
 
