@@ -71,7 +71,7 @@ impl Runtime {
         let file = self.open_file(fd)?;
         self.ready()?;
         let handle = self.driver.add_file(file)?;
-        self.stats.registered(true);
+        self.stats.file_registered();
         self.log.say(Level::Debug, || format!("descriptor {fd} is registered as {handle:#x}"));
         Ok(handle)
     }
@@ -95,7 +95,7 @@ impl Runtime {
         }
         let buffer = Buffer::register(self.gpu()?.as_ref(), address, length)?;
         self.driver.add_buffer(address as u64, buffer)?;
-        self.stats.registered(false);
+        self.stats.buffer_registered();
         self.log.say(Level::Debug, || format!("{length} bytes at {address:#x} are registered"));
         Ok(())
     }

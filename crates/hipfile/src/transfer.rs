@@ -1,7 +1,6 @@
 //! One request, from its checks to its result.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use fastpath_gpu::{CurrentDevice, Direction, Gpu, HipError, MemoryKind, RawStream};
 use rustix::io::Errno;
@@ -17,7 +16,7 @@ use crate::file::File;
 use crate::filling::{Moved, drain, fill};
 use crate::log::Level;
 use crate::runtime::Runtime;
-use crate::stats::Path;
+use crate::stats::{Begin, Path};
 
 /// What Linux moves in one call, so that 32-bit counts hold it: `MAX_RW_COUNT`.
 pub const MAX_SIZE: usize = 0x7fff_f000;
@@ -108,7 +107,7 @@ impl<'a> Request<'a> {
         match way {
             Way::Fastpath => self.fast_in_pieces(runtime, gpu),
             Way::Host => {
-                let begin = runtime.stats.begin();
+                let begin = self.begin(runtime, Path::Fallback);
                 self.recorded(runtime, begin, Path::Fallback, self.host())
             }
             Way::Fallback(reason) => {
@@ -118,10 +117,14 @@ impl<'a> Request<'a> {
         }
     }
 
+    fn begin(&self, runtime: &Runtime, path: Path) -> Begin {
+        runtime.stats.begin(path, self.direction, self.size)
+    }
+
     fn recorded(
         &self,
         runtime: &Runtime,
-        begin: Option<Instant>,
+        begin: Begin,
         path: Path,
         moved: Moved,
     ) -> Result<usize, Error> {
@@ -132,7 +135,7 @@ impl<'a> Request<'a> {
     }
 
     fn fall_back(&self, runtime: &Runtime, gpu: &Arc<dyn Gpu>) -> Result<usize, Error> {
-        let begin = runtime.stats.begin();
+        let begin = self.begin(runtime, Path::Fallback);
         let moved = match self.wait_for_default_stream(gpu.as_ref()) {
             Ok(()) => fallback::run(&runtime.lanes, gpu, self),
             Err(error) => {
@@ -195,7 +198,7 @@ impl<'a> Request<'a> {
 
     fn fast(&self, runtime: &Runtime, gpu: &Arc<dyn Gpu>) -> Result<usize, Error> {
         let device = self.buffer.device;
-        let begin = runtime.stats.begin();
+        let begin = self.begin(runtime, Path::Fastpath);
         let record = |moved| self.recorded(runtime, begin, Path::Fastpath, moved);
         match fastpath::run(gpu.as_ref(), self) {
             Outcome::Moved(bytes) => {

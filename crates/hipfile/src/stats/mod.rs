@@ -1,6 +1,7 @@
 //! What was moved, how long it took, and why not directly: counted in memory that other programs may look at.
 //!
-//! Two pieces of shared memory. The first has the layout of `ais-stats`, version 1, to the byte; all of it 64-bit counters:
+//! Two pieces of shared memory. This library counts in the second one, which [`blocks`] describes. The first has the layout of
+//! `ais-stats`, version 1, to the byte, for AMD's reader; all of it 64-bit counters:
 //!
 //! | word | counter |
 //! | --- | --- |
@@ -10,29 +11,32 @@
 //! | 5 + 131 * (2 * GPU + way) | 16 GPUs, two ways each: fastpath, fallback |
 //!
 //! A way's 131 words: whether it was used; bytes, requests, microseconds, errors, each 16 sizes of reads and then of writes; unaligned
-//! reads and writes. Size 0 is below 4 KiB, size i from `2^(i+11)` bytes, size 15 from 64 MiB.
+//! reads and writes. Size 0 is below 4 KiB, size i from `2^(i+11)` bytes, size 15 from 64 MiB. It is brought up to date when somebody
+//! asks for it, from then on every [`REFRESH`], and at the end.
 //!
-//! The second is this library's: version 1, the number of reasons, the requests for each [`Reason`] in the order of their numbers,
-//! and then each [`Counter`].
+//! Looking at the clock costs as much as all counting of a small request, so that of many small ones only some are timed.
 
+mod blocks;
 mod report;
 mod server;
 mod shared;
+mod timing;
 mod watch;
 
 use std::os::fd::OwnedFd;
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use fastpath_gpu::Direction;
 use rustix::io::Errno;
 
-use crate::choose::{REASONS, Reason};
+use crate::choose::Reason;
 use crate::error::Error;
 use crate::log::{Level, Log};
+use blocks::{Block, Blocks};
 use server::Server;
 use shared::Shared;
+pub(crate) use timing::Begin;
 
 pub use watch::Watch;
 
@@ -53,7 +57,10 @@ pub const REGION_BYTES: usize = WORDS * 8;
 /// four are bytes of fastpath reads and writes, and of fallback reads and writes.
 pub(crate) const OLD_REGION_BYTES: usize = 66 * 8;
 
-/// Words before the reasons in the second piece.
+/// How often the first piece is brought up to date once somebody has it.
+const REFRESH: Duration = Duration::from_millis(250);
+
+/// Words before the reasons in the sum of the second piece.
 const MORE_HEAD: usize = 2;
 
 /// What else is counted.
@@ -107,14 +114,28 @@ pub const fn size_index(bytes: usize) -> usize {
 #[derive(Debug)]
 pub(crate) struct Stats {
     level: u8,
-    regions: OnceLock<Option<Regions>>,
+    regions: OnceLock<Option<Arc<Regions>>>,
     server: OnceLock<Option<Server>>,
 }
 
 #[derive(Debug)]
 struct Regions {
     first: Shared,
-    second: Shared,
+    blocks: Blocks,
+}
+
+impl Regions {
+    /// Brings the first piece up to date.
+    fn refresh(&self) {
+        let sums = blocks::sum(&self.blocks).map(|(first, _)| first).unwrap_or_default();
+        // Version and level stay.
+        for (word, value) in sums.into_iter().enumerate().skip(2) {
+            // What was never counted needs no memory.
+            if value != 0 {
+                self.first.set(word, value);
+            }
+        }
+    }
 }
 
 impl Stats {
@@ -129,7 +150,10 @@ impl Stats {
         }
         self.regions.get_or_init(|| match self.set_up() {
             Ok((regions, readers)) => {
-                let server = Server::start(readers).inspect_err(|error| {
+                let regions = Arc::new(regions);
+                let refreshed = Arc::clone(&regions);
+                let refresh = move || refreshed.refresh();
+                let server = Server::start(readers, refresh).inspect_err(|error| {
                     log.say(Level::Info, || format!("nobody can look at the statistics: {error}"));
                 });
                 // Nobody else comes here.
@@ -145,13 +169,10 @@ impl Stats {
 
     fn set_up(&self) -> Result<(Regions, [OwnedFd; 2]), Errno> {
         let (first, first_reader) = Shared::new(c"AISSTATS", WORDS)?;
-        let words = MORE_HEAD + REASONS + COUNTERS;
-        let (second, second_reader) = Shared::new(c"HIPFILESTATS", words)?;
+        let (blocks, second_reader) = Blocks::new()?;
         first.set(0, 1);
         first.set(1, u64::from(self.level));
-        second.set(0, 1);
-        second.set(1, REASONS as u64);
-        Ok((Regions { first, second }, [first_reader, second_reader]))
+        Ok((Regions { first, blocks }, [first_reader, second_reader]))
     }
 
     /// Ends the server.
@@ -161,38 +182,40 @@ impl Stats {
         }
     }
 
-    fn regions(&self) -> Option<&Regions> {
-        self.regions.get()?.as_ref()
+    /// The calling thread's counters, if anything is counted.
+    fn mine(&self) -> Option<Block<'_>> {
+        Some(self.regions.get()?.as_ref()?.blocks.mine())
     }
 
-    /// The time, if it is wanted.
-    pub(crate) fn begin(&self) -> Option<Instant> {
-        self.regions().map(|_| Instant::now())
+    /// Begins a request of `asked` bytes.
+    pub(crate) fn begin(&self, path: Path, direction: Direction, asked: usize) -> Begin {
+        match self.regions.get() {
+            Some(Some(_)) => Begin::timed(path, direction, size_index(asked)),
+            _ => Begin::NOT_TIMED,
+        }
     }
 
     /// Counts a request that went a way of a GPU.
     pub(crate) fn record(
         &self,
-        begin: Option<Instant>,
+        begin: Begin,
         device: i32,
         path: Path,
         direction: Direction,
         asked: usize,
         result: Result<usize, ()>,
     ) {
-        let (Some(begin), Some(regions)) = (begin, self.regions()) else { return };
-        let Some(base) = way(device, path) else { return };
-        let words = &regions.first;
-        let side = direction as usize * SIZES + size_index(asked);
-        let add = |table: usize, value: u64| words.add(base + 1 + table * 2 * SIZES + side, value);
-        if words.get(base) == 0 {
-            words.set(base, 1);
-        }
+        let (Some(mine), Some(way)) = (self.mine(), way(device, path)) else { return };
+        let side = 1 + direction as usize * SIZES + size_index(asked);
+        let add = |table: usize, value: u64| mine.way(way, side + table * 2 * SIZES, value);
+        mine.used(way);
         match result {
             Ok(bytes) => {
                 add(0, bytes as u64);
                 add(1, 1);
-                add(2, begin.elapsed().as_micros() as u64);
+                if let Some(micros) = begin.micros() {
+                    add(2, micros);
+                }
             }
             Err(()) => add(3, 1),
         }
@@ -200,27 +223,34 @@ impl Stats {
 
     /// Counts a request that could not take the fastpath, or failed on it.
     pub(crate) fn refused(&self, device: i32, direction: Direction, reason: Reason) {
-        let Some(regions) = self.regions() else { return };
-        regions.first.add(4, 1);
-        regions.second.add(MORE_HEAD + reason as usize, 1);
+        let Some(mine) = self.mine() else { return };
+        mine.refused(reason);
         if reason.is_alignment()
-            && let Some(base) = way(device, Path::Fallback)
+            && let Some(way) = way(device, Path::Fallback)
         {
-            regions.first.add(base + 1 + 8 * SIZES + direction as usize, 1);
+            mine.used(way);
+            mine.way(way, 1 + 8 * SIZES + direction as usize, 1);
         }
     }
 
-    /// Counts a registration of a file, or of a buffer.
-    pub(crate) fn registered(&self, is_file: bool) {
-        if let Some(regions) = self.regions() {
-            regions.first.add(if is_file { 2 } else { 3 }, 1);
+    /// Counts a registration of a file.
+    pub(crate) fn file_registered(&self) {
+        if let Some(mine) = self.mine() {
+            mine.file();
+        }
+    }
+
+    /// Counts a registration of a buffer.
+    pub(crate) fn buffer_registered(&self) {
+        if let Some(mine) = self.mine() {
+            mine.buffer();
         }
     }
 
     /// Counts anything else.
     pub(crate) fn count(&self, counter: Counter, value: u64) {
-        if let Some(regions) = self.regions() {
-            regions.second.add(MORE_HEAD + REASONS + counter as usize, value);
+        if let Some(mine) = self.mine() {
+            mine.count(counter, value);
         }
     }
 
@@ -235,18 +265,14 @@ impl Stats {
             Some(None) => return Err(none("their memory could not be set up")),
             None => return Ok(Snapshot { level: u64::from(self.level), ..Snapshot::default() }),
         };
-        let mut words = vec![0; WORDS];
-        regions.first.read(&mut words);
-        let mut more = vec![0; MORE_HEAD + REASONS + COUNTERS];
-        regions.second.read(&mut more);
-        Ok(Snapshot::parse(&words, &more))
+        Ok(Snapshot::sum(self.level.into(), &regions.blocks).unwrap_or_default())
     }
 }
 
-/// Where the words of a way of a GPU begin.
+/// The number of a way of a GPU among all.
 fn way(device: i32, path: Path) -> Option<usize> {
     let device = usize::try_from(device).ok().filter(|device| *device < GPUS)?;
-    Some(HEAD + (device * 2 + path as usize) * WAY)
+    Some(device * 2 + path as usize)
 }
 
 /// Reads or writes of one way of one GPU, by size.
@@ -316,8 +342,17 @@ impl Snapshot {
         Self { level: word(0), only_bytes, ..Self::default() }
     }
 
-    /// Reads the words of both pieces, of this process or another; what is missing is zero.
-    pub fn parse(first: &[u64], second: &[u64]) -> Self {
+    /// What was counted in blocks; `None` if they have another layout.
+    fn sum(level: u64, source: &impl blocks::Source) -> Option<Self> {
+        let (mut first, second) = blocks::sum(source)?;
+        if let Some(place) = first.get_mut(1) {
+            *place = level;
+        }
+        Some(Self::parse(&first, &second))
+    }
+
+    /// Reads the words of the first piece, and those of the second summed up; what is missing is zero.
+    fn parse(first: &[u64], second: &[u64]) -> Self {
         let word = |index: usize| first.get(index).copied().unwrap_or_default();
         let more = |index: usize| second.get(index).copied().unwrap_or_default();
         let side = |base: usize, direction: usize| {
@@ -361,29 +396,5 @@ impl Snapshot {
     /// One of the other counters.
     pub fn counter(&self, counter: Counter) -> u64 {
         self.counters.get(counter as usize).copied().unwrap_or_default()
-    }
-}
-
-impl Shared {
-    fn get(&self, word: usize) -> u64 {
-        self.word(word).map_or(0, |word| word.load(Ordering::Relaxed))
-    }
-
-    fn set(&self, word: usize, value: u64) {
-        if let Some(word) = self.word(word) {
-            word.store(value, Ordering::Relaxed);
-        }
-    }
-
-    fn add(&self, word: usize, value: u64) {
-        if let Some(word) = self.word(word) {
-            word.fetch_add(value, Ordering::Relaxed);
-        }
-    }
-
-    fn read(&self, into: &mut [u64]) {
-        for (place, word) in into.iter_mut().zip(self.words()) {
-            *place = AtomicU64::load(word, Ordering::Relaxed);
-        }
     }
 }

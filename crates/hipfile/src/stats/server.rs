@@ -8,12 +8,13 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::net::{
     AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix,
     SocketFlags, SocketType, accept_with, bind, listen, sendmsg, socket_with, sockopt,
 };
 
+use super::REFRESH;
 use crate::thread::{Thread, spawn};
 
 /// Bytes of a socket's abstract name, which are all part of it.
@@ -35,7 +36,11 @@ pub(crate) fn address(pid: i32) -> io::Result<SocketAddrUnix> {
 }
 
 impl Server {
-    pub(crate) fn start(pieces: [OwnedFd; 2]) -> io::Result<Self> {
+    /// `refresh` brings the first piece up to date.
+    pub(crate) fn start(
+        pieces: [OwnedFd; 2],
+        refresh: impl Fn() + Send + 'static,
+    ) -> io::Result<Self> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
         let pid = rustix::process::getpid().as_raw_nonzero().get();
@@ -43,7 +48,7 @@ impl Server {
         listen(&socket, BACKLOG)?;
         let end = Arc::new(eventfd(0, EventfdFlags::CLOEXEC)?);
         let ended = Arc::clone(&end);
-        let thread = spawn(c"hipfile stats", move || serve(&socket, &ended, &pieces))?;
+        let thread = spawn(c"hipfile stats", move || serve(&socket, &ended, &pieces, &refresh))?;
         Ok(Self { running: Mutex::new(Some((thread, end))) })
     }
 
@@ -63,22 +68,31 @@ impl Drop for Server {
     }
 }
 
-fn serve(socket: &OwnedFd, end: &OwnedFd, pieces: &[OwnedFd; 2]) {
+fn serve(socket: &OwnedFd, end: &OwnedFd, pieces: &[OwnedFd; 2], refresh: &dyn Fn()) {
+    // Whoever has the first piece may look at it any time; before, nobody wakes up for it.
+    let mut pause = None;
     loop {
         let mut asked = [PollFd::new(socket, PollFlags::IN), PollFd::new(end, PollFlags::IN)];
-        match poll(&mut asked, None) {
+        match poll(&mut asked, pause.as_ref()) {
+            Ok(0) => {
+                refresh();
+                continue;
+            }
             Ok(_) => {}
             Err(rustix::io::Errno::INTR) => continue,
             Err(_) => return,
         }
         let [_, ended] = &asked;
         if !ended.revents().is_empty() {
+            refresh();
             return;
         }
         let Ok(client) = accept_with(socket, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) else {
             continue;
         };
         if may_look(&client) {
+            refresh();
+            pause = Timespec::try_from(REFRESH).ok();
             for (number, piece) in (1_i32..).zip(pieces) {
                 if send(&client, number, piece).is_err() {
                     break;

@@ -4,7 +4,7 @@
 use std::ffi::CStr;
 use std::os::fd::OwnedFd;
 use std::ptr::{self, NonNull};
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
 use rustix::io::Errno;
@@ -47,5 +47,21 @@ impl Shared {
     /// One word.
     pub(crate) fn word(&self, index: usize) -> Option<&AtomicU64> {
         self.words().get(index)
+    }
+
+    pub(crate) fn get(&self, index: usize) -> u64 {
+        self.word(index).map_or(0, |word| word.load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn set(&self, index: usize, value: u64) {
+        if let Some(word) = self.word(index) {
+            word.store(value, Ordering::Relaxed);
+        }
+    }
+
+    pub(crate) fn add(&self, index: usize, value: u64) {
+        if let Some(word) = self.word(index) {
+            word.fetch_add(value, Ordering::Relaxed);
+        }
     }
 }

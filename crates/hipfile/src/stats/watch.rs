@@ -21,9 +21,6 @@ use super::{OLD_REGION_BYTES, REGION_BYTES, Snapshot};
 /// not be missed.
 const LONGEST_PAUSE: Duration = Duration::from_millis(5);
 
-/// More than the second piece will ever have.
-const MOST_BYTES: usize = 64 << 10;
-
 /// A program and, once it has used hipFile, its counters.
 #[derive(Debug)]
 pub struct Watch {
@@ -117,14 +114,14 @@ impl Watch {
     /// The counters now; `None` before [`Watch::connect`].
     pub fn snapshot(&self) -> io::Result<Option<Snapshot>> {
         let [Some(first), second] = &self.pieces else { return Ok(None) };
-        // A program with AMD's library has no second piece.
-        let second = second.as_ref().map_or(Ok(Vec::new()), words)?;
         let first = words(first)?;
-        Ok(Some(if first.len() * 8 == OLD_REGION_BYTES {
-            Snapshot::parse_old(&first)
-        } else {
-            Snapshot::parse(&first, &second)
-        }))
+        if first.len() * 8 == OLD_REGION_BYTES {
+            return Ok(Some(Snapshot::parse_old(&first)));
+        }
+        // A program with AMD's library has no second piece. Of this library's it is the one that is never behind.
+        let level = first.get(1).copied().unwrap_or_default();
+        let sum = second.as_ref().and_then(|second| Snapshot::sum(level, second));
+        Ok(Some(sum.unwrap_or_else(|| Snapshot::parse(&first, &[]))))
     }
 }
 
@@ -153,7 +150,7 @@ fn receive(socket: &OwnedFd) -> io::Result<Option<(i32, Option<OwnedFd>)>> {
 }
 
 fn words(piece: &OwnedFd) -> io::Result<Vec<u64>> {
-    let mut bytes = vec![0; MOST_BYTES];
+    let mut bytes = vec![0; REGION_BYTES];
     let length = pread(piece, &mut bytes, 0)?;
     let (whole, _) = bytes.get(..length).unwrap_or_default().as_chunks::<8>();
     Ok(whole.iter().map(|word| u64::from_ne_bytes(*word)).collect())
