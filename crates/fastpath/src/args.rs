@@ -401,10 +401,15 @@ pub struct BenchArgs {
 /// `fastpath cp`.
 #[derive(Debug, ClapArgs)]
 #[command(
-    after_help = "The copy gets the source's mode. It appears under its name when it is whole and on the drive; `--in-place` writes into the \
-                  file that is there, which keeps its links and owner and is half a copy if the program is stopped.\n\n\
-                  Under the name `aiscp` it takes two arguments and nothing else, is silent, and ends with 0 or 1:\n  \
-                  ln -s $(command -v fastpath) /usr/local/bin/aiscp\n\nExample:\n  fastpath cp /data/model.safetensors /scratch/"
+    after_help = "The copy gets the source's mode, and its holes stay holes. It appears under its name when it is whole and on the drive: \
+                  until then, and if the copy fails or a signal ends it, what was there stays as it was. `--in-place` writes into the \
+                  file that is there, which keeps its links, owner and mode and may be half a copy if the program is stopped; into \
+                  a block device, which must not be in use, there is no other way. What the source grows by meanwhile is not copied, \
+                  and that is said; a source that shrinks is an error.\n\n\
+                  Under the name `aiscp` it takes two arguments and nothing else, is silent, and ends with 0 or 1. It then writes in \
+                  place, as AMD's does, where the folder takes no new file:\n  \
+                  ln -s $(command -v fastpath) /usr/local/bin/aiscp\n\nExamples:\n  fastpath cp /data/model.safetensors /scratch/\n  \
+                  fastpath cp --in-place /data/image.raw /dev/nvme1n1p2\n  fastpath stats -- fastpath cp -q /data/a /data/b"
 )]
 pub struct CpArgs {
     /// A regular file or a block device
@@ -442,10 +447,13 @@ pub struct AiscpArgs {
 #[derive(Debug, ClapArgs)]
 #[command(
     override_usage = "fastpath stats [OPTIONS] <PID>\n       fastpath stats [OPTIONS] -- <PROGRAM> [ARGS]...",
-    after_help = "Of a program it starts, it shows the statistics at the end and passes its exit status on. AMD's library is read too, but \
-                  counts no reasons.\n\nUnder the name `ais-stats` it takes the arguments of AMD's and ends with 0 or 1, whatever \
-                  the program did:\n  ln -s $(command -v fastpath) /usr/local/bin/ais-stats\n\n\
-                  Examples:\n  fastpath stats 4711\n  fastpath stats --format json -- ./train"
+    after_help = "Of a program it starts, it shows the statistics at the end, passes signals on to it, and ends with its exit status, or \
+                  128 and the number of the signal that ended it. A program that forks workers before its first I/O has none of its \
+                  own: ask for a worker. AMD's library is read too, but counts no reasons. Only the same user and root may look.\n\n\
+                  Under the name `ais-stats` it takes the arguments of AMD's, prints what that prints and no reasons, and ends with \
+                  0 or 1, but for a program that failed, whose exit status it passes on:\n  \
+                  ln -s $(command -v fastpath) /usr/local/bin/ais-stats\n\n\
+                  Examples:\n  fastpath stats 4711\n  fastpath stats --wait 4711\n  fastpath stats --format json -- ./train"
 )]
 pub struct StatsArgs {
     /// A process that runs
@@ -474,8 +482,10 @@ pub struct AisStatsArgs {
 #[derive(Debug, ClapArgs)]
 #[command(
     after_help = "Exit codes: 0 if all bytes are equal, 1 at the first that is not, 2 if nothing is proven: an error, or the fastpath was not \
-                  taken. It is the only proof that a fastpath does not corrupt, on this host with this drive and GPU. What is read back by \
-                  pread was thrown out of the page cache before.\n\nExamples:\n  fastpath verify /data\n  fastpath verify --fallback-only /tmp"
+                  taken. It is the only proof that a fastpath does not corrupt, on this host with this drive and GPU. The \
+                  GPU's memory holds other bytes before each read, and those beside the read must stay; what is read back by pread was \
+                  thrown out of the page cache before. The temporary file has no name, so that it is gone however the program ends.\n\n\
+                  Examples:\n  fastpath verify /data\n  fastpath verify --fallback-only /tmp\n  fastpath verify --seed 1780000000 /data"
 )]
 pub struct VerifyArgs {
     /// Where the temporary file is made, 24 MiB without a name

@@ -7,6 +7,7 @@
 
 pub mod args;
 mod commands;
+mod ending;
 mod error;
 mod output;
 mod root;

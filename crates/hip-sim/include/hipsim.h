@@ -38,6 +38,10 @@ uint64_t hipsim_calls(const char *function);
  *   errno:E[@BYTES]    hipAmdFile*: the kernel refuses with this errno, after that many bytes
  *   short:BYTES        hipAmdFile*: the transfer ends well after at most that many bytes
  *   flip:BYTE          hipAmdFile*: the transfer ends well, but this byte of it arrives with its lowest bit wrong
+ *   corrupt:KIND       hipAmdFile*: the transfer ends well, but what arrives is wrong:
+ *                      swap (the first two pages, or the halves of one, in each other's place), stale (nothing arrives),
+ *                      shift (the bytes of a page, or half of one, further on), tail (nothing of the last page), zero, spill
+ *                      (what should, and a page behind it too)
  *   lost               the calling thread's device is lost for good
  * Returns 0, or 1 and says on stderr what is wrong.
  */

@@ -7,7 +7,7 @@ use std::ffi::{c_int, c_void};
 
 use crate::config::Ais;
 use crate::error::{Error, Result};
-use crate::fault::{self, Action};
+use crate::fault::{self, Action, Corruption};
 use crate::memory::{Kind, PAGE, Place};
 use crate::runtime::{Device, Runtime};
 
@@ -104,6 +104,7 @@ fn serve(
     } else {
         device.direct(request.direction, limit, || match action {
             Some(Action::Flip(byte)) if byte < limit => flipped(request, limit, place, byte),
+            Some(Action::Corrupt(kind)) => corrupted(request, limit, place, kind),
             _ => go_on(request, limit, place),
         })
     };
@@ -135,6 +136,63 @@ fn flipped(
     let moved = go_on(request, limit, place);
     flip();
     moved
+}
+
+/// Moves the bytes, and what arrives is wrong: in the memory that is read into, or in the file, from memory that is put right again.
+fn corrupted(
+    request: Request,
+    limit: u64,
+    place: &Place,
+    kind: Corruption,
+) -> (u64, std::result::Result<(), c_int>) {
+    let Ok(length) = usize::try_from(limit) else { return go_on(request, limit, place) };
+    // SAFETY: `place` holds `limit` bytes of memory, and nothing else uses them while the slice lives.
+    let memory = || unsafe { std::slice::from_raw_parts_mut(place.pointer().cast::<u8>(), length) };
+    let before = memory().to_vec();
+    if request.direction == Direction::Read {
+        let moved = go_on(request, limit, place);
+        let arrived = usize::try_from(moved.0).unwrap_or(length).min(length);
+        spoil(&mut memory()[..arrived], &before, kind);
+        if let (Corruption::Spill, Some(behind)) = (kind, place.behind(PAGE)) {
+            let page = PAGE.min(arrived);
+            // SAFETY: the region holds a page behind the place, and the place as much as arrived.
+            unsafe { std::ptr::copy(place.pointer(), behind, page) };
+        }
+        return moved;
+    }
+    spoil(memory(), &before, kind);
+    let arrives = match kind {
+        Corruption::Stale => 0,
+        Corruption::Tail => limit.saturating_sub(PAGE as u64),
+        _ => limit,
+    };
+    let moved = if arrives == 0 { (0, Ok(())) } else { go_on(request, arrives, place) };
+    memory().copy_from_slice(&before);
+    if let (Corruption::Spill, Ok(())) = (kind, moved.1)
+        && let Some(offset) = request.offset.checked_add_unsigned(limit)
+    {
+        let behind = Request { offset, ..request };
+        let _ = go_on(behind, limit.min(PAGE as u64), place);
+    }
+    if moved == (arrives, Ok(())) { (limit, Ok(())) } else { moved }
+}
+
+/// Makes bytes wrong; of what was there before, as much as stays.
+fn spoil(bytes: &mut [u8], before: &[u8], kind: Corruption) {
+    let length = bytes.len();
+    let unit = PAGE.min(length / 2);
+    let tail = length.saturating_sub(PAGE);
+    match kind {
+        Corruption::Swap => {
+            let (first, rest) = bytes.split_at_mut(unit);
+            first.swap_with_slice(&mut rest[..unit]);
+        }
+        Corruption::Shift => bytes.rotate_left(unit),
+        Corruption::Zero => bytes.fill(0),
+        Corruption::Stale => bytes.copy_from_slice(&before[..length]),
+        Corruption::Tail => bytes[tail..].copy_from_slice(&before[tail..length]),
+        Corruption::Spill => {}
+    }
 }
 
 fn check(ais: Ais, request: Request, size: u64, place: &Place) -> std::result::Result<(), c_int> {

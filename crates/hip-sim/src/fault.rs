@@ -24,9 +24,37 @@ pub(crate) enum Action {
     Short(u64),
     /// `flip:BYTE`: a direct transfer ends well, but this byte of it arrives with its lowest bit wrong.
     Flip(u64),
+    /// `corrupt:KIND`: a direct transfer ends well, but what arrives is wrong.
+    Corrupt(Corruption),
     /// `lost`: the calling thread's current device is lost for good.
     Lost,
 }
+
+/// How what arrives is wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Corruption {
+    /// `swap`: the first two pages in each other's place; a single page in halves.
+    Swap,
+    /// `stale`: nothing arrives, what was there stays.
+    Stale,
+    /// `shift`: the bytes of a page further on, of half a page in a single one.
+    Shift,
+    /// `tail`: nothing of the last page.
+    Tail,
+    /// `zero`: zeros.
+    Zero,
+    /// `spill`: what should, and its first page again behind.
+    Spill,
+}
+
+const CORRUPTIONS: [(&str, Corruption); 6] = [
+    ("swap", Corruption::Swap),
+    ("stale", Corruption::Stale),
+    ("shift", Corruption::Shift),
+    ("tail", Corruption::Tail),
+    ("zero", Corruption::Zero),
+    ("spill", Corruption::Spill),
+];
 
 /// A requested fault.
 #[derive(Debug)]
@@ -132,7 +160,7 @@ fn parse_one(text: &str) -> Result<Fault, String> {
     let from = from.ok_or_else(|| format!("expected a count from 1, found `{count}`"))?;
     let wrong = || {
         format!(
-            "expected error:CODE, later:CODE, errno:E[@BYTES], short:BYTES, flip:BYTE or lost, found `{action}`"
+            "expected error:CODE, later:CODE, errno:E[@BYTES], short:BYTES, flip:BYTE, corrupt:KIND or lost, found `{action}`"
         )
     };
     let (kind, value) = action.split_once(':').unwrap_or((action, ""));
@@ -148,11 +176,17 @@ fn parse_one(text: &str) -> Result<Fault, String> {
         }
         "short" => Action::Short(value.parse().map_err(|_| wrong())?),
         "flip" => Action::Flip(value.parse().map_err(|_| wrong())?),
+        "corrupt" => {
+            let kind = CORRUPTIONS.iter().find(|(word, _)| *word == value);
+            Action::Corrupt(kind.ok_or_else(wrong)?.1)
+        }
         "lost" if value.is_empty() => Action::Lost,
         _ => return Err(wrong()),
     };
     let fits = match action {
-        Action::Errno(..) | Action::Short(_) | Action::Flip(_) => name.starts_with("hipAmdFile"),
+        Action::Errno(..) | Action::Short(_) | Action::Flip(_) | Action::Corrupt(_) => {
+            name.starts_with("hipAmdFile")
+        }
         Action::Later(_) => {
             name.ends_with("Async") || matches!(name, "hipLaunchHostFunc" | "hipStreamWriteValue64")
         }
@@ -171,13 +205,14 @@ mod tests {
     #[test]
     fn requests_are_read() {
         let faults =
-            parse("hipMalloc:3=error:2, hipAmdFileRead:2+=errno:5@4096,hipMemcpy=lost").unwrap();
+            parse("hipMalloc:3=error:2, hipAmdFileRead:2+=errno:5@4096,hipMemcpy=lost,hipAmdFileWrite:1=corrupt:swap").unwrap();
         let read: Vec<_> =
             faults.iter().map(|f| (NAMES[f.function], f.from, f.every, f.action)).collect();
         let expected = [
             ("hipMalloc", 3, false, Action::Error(2)),
             ("hipAmdFileRead", 2, true, Action::Errno(5, 4096)),
             ("hipMemcpy", 1, true, Action::Lost),
+            ("hipAmdFileWrite", 1, false, Action::Corrupt(Corruption::Swap)),
         ];
         assert_eq!(read, expected);
     }
@@ -191,6 +226,8 @@ mod tests {
         assert_eq!(error("hipMalloc=short:1"), "`hipMalloc` cannot fail with `short`");
         assert_eq!(error("hipMalloc=flip:1"), "`hipMalloc` cannot fail with `flip`");
         assert_eq!(error("hipMemcpy=later:719"), "`hipMemcpy` cannot fail with `later`");
+        assert_eq!(error("hipMalloc=corrupt:zero"), "`hipMalloc` cannot fail with `corrupt`");
+        assert!(error("hipAmdFileRead=corrupt:all").ends_with("found `corrupt:all`"));
         assert!(error("hipAmdFileRead=errno:0").ends_with("found `errno:0`"));
     }
 }

@@ -301,6 +301,13 @@ impl Place {
         at(self.alias)
     }
 
+    /// Where the region goes on behind this place, if for so many bytes.
+    pub(crate) fn behind(&self, bytes: usize) -> Option<*mut c_void> {
+        let end = self.offset() + self.length;
+        let region = self.region.as_ref().filter(|region| region.size - end >= bytes)?;
+        Some(at(region.alias + end))
+    }
+
     /// The GPU that the bytes are on.
     pub(crate) fn device(&self) -> Option<usize> {
         self.region

@@ -14,7 +14,7 @@ use hipfile::{Buffer, DeviceMemory, Driver};
 
 use super::moving;
 use crate::args::{BenchArgs, BenchFormat};
-use crate::output;
+use crate::{ending, output};
 
 /// 4 KiB to 64 MiB.
 const BLOCKS: [usize; 8] =
@@ -61,6 +61,7 @@ struct Turn {
 }
 
 pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<u8> {
+    ending::prepare("nothing was measured to its end".to_owned())?;
     let driver = moving::driver(&args.runtime, &[])?;
     let simulation = moving::warn_of_simulation(&driver)?;
     let blocks: &[usize] = match (args.block.is_empty(), args.quick) {
@@ -82,7 +83,7 @@ pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<u8> {
 
     let directions = [Direction::Read, Direction::Write];
     let phases = directions.len() * args.threads.len() * blocks.len() * 2;
-    let bar = moving::bar(phases as u64, false, "{bar:30} {pos}/{len} {elapsed} {msg}");
+    let bar = moving::Bar::new(phases as u64, false, "{bar:30} {pos}/{len} {elapsed} {msg}");
     let mut cells = Vec::new();
     for direction in directions {
         for &threads in &args.threads {
@@ -108,7 +109,7 @@ pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<u8> {
             }
         }
     }
-    bar.finish_and_clear();
+    drop(bar);
     let report = BenchReport {
         schema: "fastpath.bench/1".to_owned(),
         simulation,

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
+use std::ops::Deref;
 use std::os::fd::{AsFd as _, AsRawFd as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
@@ -16,7 +17,7 @@ use indicatif::ProgressBar;
 use rustix::fs::OFlags;
 
 use crate::args::RuntimeArgs;
-use crate::output;
+use crate::{ending, output};
 
 /// Said wherever numbers or bytes could be taken for a GPU's.
 const SIMULATION: &str =
@@ -48,14 +49,25 @@ pub(super) fn warn_of_simulation(driver: &Driver) -> anyhow::Result<bool> {
     Ok(is_simulation)
 }
 
-/// A new file in `directory` that is gone when its last descriptor is, however the program ends.
-pub(super) fn unnamed(directory: &Path) -> anyhow::Result<File> {
-    let path = directory.join(format!(".fastpath-{}", std::process::id()));
-    let name = || path.display().to_string();
+/// A new file in `folder` without a name, and `false`; where the file system has no such files, under a name of its own that
+/// [`ending`] removes, and `true`.
+pub(super) fn temporary(folder: &Path) -> anyhow::Result<(File, bool)> {
     let mut options = OpenOptions::new();
-    options.read(true).write(true).create_new(true).mode(0o600);
-    let file = options.open(&path).with_context(name)?;
-    std::fs::remove_file(&path).with_context(name)?;
+    options.read(true).write(true).mode(0o600);
+    let unnamed = options.clone().custom_flags(OFlags::TMPFILE.bits().cast_signed()).open(folder);
+    if let Ok(file) = unnamed {
+        return Ok((file, false));
+    }
+    options.create_new(true);
+    Ok((ending::make(folder, |path| options.open(path))?, true))
+}
+
+/// A new file in `folder` that is gone when its last descriptor is, however the program ends.
+pub(super) fn unnamed(folder: &Path) -> anyhow::Result<File> {
+    let (file, is_named) = temporary(folder)?;
+    if is_named {
+        ending::remove().with_context(|| folder.display().to_string())?;
+    }
     Ok(file)
 }
 
@@ -74,8 +86,28 @@ pub(super) fn reason(file: &hipfile::File, told: bool) -> Option<Reason> {
     reasons.iter().map(|(reason, _)| *reason).find(|reason| !told || *reason != Reason::Forced)
 }
 
-/// A bar on a terminal, nothing elsewhere.
-pub(super) fn bar(length: u64, quiet: bool, template: &str) -> ProgressBar {
-    ProgressBar::with_draw_target(Some(length), output::progress(quiet))
-        .with_style(output::progress_style(template))
+/// A bar on a terminal, nothing elsewhere; cleared when it is dropped, or a signal ends the program.
+pub(super) struct Bar(ProgressBar);
+
+impl Bar {
+    pub(super) fn new(length: u64, quiet: bool, template: &str) -> Self {
+        let bar = ProgressBar::with_draw_target(Some(length), output::progress(quiet))
+            .with_style(output::progress_style(template));
+        ending::shows(&bar);
+        Self(bar)
+    }
+}
+
+impl Deref for Bar {
+    type Target = ProgressBar;
+
+    fn deref(&self) -> &ProgressBar {
+        &self.0
+    }
+}
+
+impl Drop for Bar {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
 }

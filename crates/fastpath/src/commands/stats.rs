@@ -1,6 +1,7 @@
 //! `fastpath stats`, and AMD's `ais-stats`.
 
 use std::ffi::OsString;
+use std::fs::File;
 use std::io::ErrorKind;
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Command, ExitStatus};
@@ -9,9 +10,13 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use fastpath_report::{StatsGpu, StatsReason, StatsReport, StatsTotal, StatsWay, stats_json};
 use hipfile::stats::{Side, Snapshot, Watch};
+use rustix::process::{Pid, PidfdFlags, Signal, getpgrp, pidfd_open, pidfd_send_signal};
+use rustix::termios::tcgetpgrp;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
+use signal_hook::iterator::Signals;
 
 use crate::args::{AisStatsArgs, Format, StatsArgs};
-use crate::output;
+use crate::{ending, output};
 
 /// How long a process that runs is asked for statistics that are to be shown now.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -21,7 +26,7 @@ const UNUSED: &str = "the program did not use hipFile, or HIPFILE_STATS_LEVEL is
 pub(crate) fn run(args: &StatsArgs) -> anyhow::Result<u8> {
     let show = |snapshot: &Snapshot| {
         output::data(&match args.format {
-            Format::Text => snapshot.report(),
+            Format::Text => snapshot.report() + &snapshot.reasons_report(),
             Format::Json => stats_json(&report(snapshot)),
         })
     };
@@ -34,15 +39,20 @@ pub(crate) fn run(args: &StatsArgs) -> anyhow::Result<u8> {
         Some(snapshot) => show(&snapshot)?,
         None => output::note(&format!("note: no statistics: {UNUSED}")),
     }
-    // As a shell has it.
-    let signal = status.signal().map_or(2, |signal| 128 + signal);
-    Ok(u8::try_from(status.code().unwrap_or(signal)).unwrap_or(2))
+    Ok(code(status))
 }
 
-/// Under the name `ais-stats`: the words and exit codes of AMD's, the child's own status is not passed on.
+/// A program's end as a shell has it.
+fn code(status: ExitStatus) -> u8 {
+    let signal = status.signal().map_or(2, |signal| 128 + signal);
+    u8::try_from(status.code().unwrap_or(signal)).unwrap_or(2)
+}
+
+/// Under the name `ais-stats`: the words and exit codes of AMD's, but for a program that failed: that is passed on.
 pub(crate) fn run_ais_stats(args: &AisStatsArgs) -> anyhow::Result<u8> {
     const USAGE: &str = "usage: ais-stats <program> [args...]\n       ais-stats -p <PID> [-i]";
     let words: Vec<&OsString> = args.words.iter().collect();
+    let mut failed = 0;
     let snapshot = match words.as_slice() {
         [flag, pid, rest @ ..] if *flag == "-p" => {
             let number = pid.to_str().and_then(|pid| pid.parse().ok());
@@ -58,20 +68,29 @@ pub(crate) fn run_ais_stats(args: &AisStatsArgs) -> anyhow::Result<u8> {
             return Ok(1);
         }
         _ => {
-            let (snapshot, _) = start(&args.words)?;
-            snapshot.with_context(|| format!("cannot connect: {UNUSED}"))?
+            let (found, status) = start(&args.words)?;
+            failed = code(status);
+            if let (None, 1..) = (&found, failed) {
+                output::note(&format!("error: cannot connect: {UNUSED}"));
+                return Ok(failed);
+            }
+            found.with_context(|| format!("cannot connect: {UNUSED}"))?
         }
     };
     output::data(&snapshot.report())?;
-    Ok(0)
+    Ok(failed)
 }
 
 /// Starts a program, waits for its end, and gives its statistics if it had any.
 fn start(program: &[OsString]) -> anyhow::Result<(Option<Snapshot>, ExitStatus)> {
     let (name, arguments) = program.split_first().context("no program is given")?;
     let shown = || name.to_string_lossy().into_owned();
+    // From before it starts, so that none is lost.
+    let signals = Signals::new(ending::heeded(&PASSED_ON)).context("signal handlers")?;
     let mut child = Command::new(name).args(arguments).spawn().with_context(shown)?;
-    let watched = watch(i32::try_from(child.id()).context("the process id")?);
+    let pid = i32::try_from(child.id()).context("the process id")?;
+    pass_on(signals, pid)?;
+    let watched = watch(pid);
     // It is waited for whatever became of its statistics.
     let status = loop {
         match child.wait() {
@@ -81,6 +100,32 @@ fn start(program: &[OsString]) -> anyhow::Result<(Option<Snapshot>, ExitStatus)>
     };
     let snapshot = watched.with_context(shown)?.map(|watch| watch.snapshot()).transpose();
     Ok((snapshot.with_context(shown)?.flatten(), status))
+}
+
+/// What a program may be told by signals.
+const PASSED_ON: [i32; 6] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2];
+
+/// Gives a child the signals that this program gets, which itself ends after the child.
+fn pass_on(mut signals: Signals, pid: i32) -> anyhow::Result<()> {
+    let process = Pid::from_raw(pid).context("the process id")?;
+    // Not by its number, which may be another's when it has ended.
+    let process = pidfd_open(process, PidfdFlags::empty()).context("the process")?;
+    let pass = move || {
+        for number in signals.forever() {
+            // What keys send comes to the child too.
+            let is_key = [SIGINT, SIGQUIT].contains(&number) && is_in_foreground();
+            if let Some(signal) = Signal::from_named_raw(number).filter(|_| !is_key) {
+                let _ = pidfd_send_signal(&process, signal);
+            }
+        }
+    };
+    let thread = std::thread::Builder::new().name("signals".to_owned()).spawn(pass);
+    thread.map(drop).context("the thread that passes signals on")
+}
+
+/// Whether the keys of the terminal signal this program's process group.
+fn is_in_foreground() -> bool {
+    File::open("/dev/tty").is_ok_and(|tty| tcgetpgrp(tty).is_ok_and(|group| group == getpgrp()))
 }
 
 /// Gets a program's counters; none if it ends without.

@@ -12,7 +12,7 @@ use rustix::fs::{Advice, fadvise, fdatasync};
 
 use super::moving;
 use crate::args::VerifyArgs;
-use crate::output;
+use crate::{ending, output};
 
 const BLOCK: usize = 4096;
 
@@ -61,6 +61,7 @@ impl Way {
 }
 
 pub(crate) fn run(args: &VerifyArgs) -> anyhow::Result<u8> {
+    ending::prepare("nothing is proven".to_owned())?;
     let mut driver = moving::driver(&args.runtime, &[])?;
     let gate = driver.runtime().gate().clone();
     if gate.verdict == Some(Verdict::Blocked) && !args.fallback_only {
@@ -97,7 +98,7 @@ pub(crate) fn run(args: &VerifyArgs) -> anyhow::Result<u8> {
         compared: 0,
         written: 0,
     };
-    let bar = moving::bar(
+    let bar = moving::Bar::new(
         (WRITES.len() * ways.len()) as u64,
         args.quiet,
         "{bar:30} {pos}/{len} {elapsed}",
@@ -106,7 +107,7 @@ pub(crate) fn run(args: &VerifyArgs) -> anyhow::Result<u8> {
         for (turn, &way) in ways.iter().enumerate() {
             let seed = seed.wrapping_add((number * 2 + turn) as u64);
             if let Some(mismatch) = verify.step(way, write, seed)? {
-                bar.finish_and_clear();
+                drop(bar);
                 if !args.quiet {
                     output::data(&mismatch)?;
                 }
@@ -115,7 +116,13 @@ pub(crate) fn run(args: &VerifyArgs) -> anyhow::Result<u8> {
             bar.inc(1);
         }
     }
-    bar.finish_and_clear();
+    drop(bar);
+    if let Some(mismatch) = verify.all()? {
+        if !args.quiet {
+            output::data(&mismatch)?;
+        }
+        return Ok(1);
+    }
     if !args.quiet {
         let which = if args.fallback_only {
             "the fallback; the fastpath was left out, nothing is proven of it"
@@ -153,7 +160,7 @@ struct Verify<'a> {
 }
 
 impl Verify<'_> {
-    /// One write, and its range read back every other way. Gives what differs.
+    /// One write, and its range read back every other way. Gives what differs. The GPU's memory holds other bytes before each read.
     fn step(
         &mut self,
         way: Way,
@@ -171,8 +178,16 @@ impl Verify<'_> {
         let moved = self.registered.write_at(&self.buffer, place..place + size, offset as u64)?;
         self.after(way, "write", offset, size, moved)?;
         self.written += 1;
-        // Whole blocks around what was written: what stands beside it must be as it was.
-        let around = offset / BLOCK * BLOCK..(offset + size).next_multiple_of(BLOCK).min(LENGTH);
+        let length = self.file.metadata().context("the file")?.len();
+        if length != LENGTH as u64 {
+            let way = way.word();
+            return Ok(Some(format!(
+                "MISMATCH in the file's length: expected {LENGTH} bytes, found {length}; written by {way} (seed {seed})\n"
+            )));
+        }
+        // Whole blocks, and one more on both sides: what stands beside it must be as it was.
+        let around = (offset / BLOCK).saturating_sub(1) * BLOCK
+            ..((offset + size).next_multiple_of(BLOCK) + BLOCK).min(LENGTH);
         let other = match way {
             Way::Fallback if !self.only => Way::Fastpath,
             _ => Way::Fallback,
@@ -183,33 +198,60 @@ impl Verify<'_> {
             (Way::Plain, around.start, around.len(), 0),
         ];
         for (reader, offset, size, place) in reads {
-            self.read(reader, offset, size, place)?;
-            self.compared += size as u64;
-            let expected = &self.model[offset..offset + size];
-            if let Some(found) = difference(offset, expected, &self.host) {
+            let found = self.compare(reader, offset, size, place)?;
+            if let Some(found) = found {
                 let how = format!("written by {}, read by {}", way.word(), reader.word());
-                return Ok(Some(format!("MISMATCH at offset {found}; {how} (seed {seed})\n")));
+                return Ok(Some(format!("MISMATCH {found}; {how} (seed {seed})\n")));
             }
         }
         Ok(None)
     }
 
-    /// Reads a range into `host`.
-    fn read(&mut self, way: Way, offset: usize, size: usize, place: usize) -> anyhow::Result<()> {
-        self.host.clear();
-        self.host.resize(size, STALE);
+    /// The whole file in the end: a write may have landed anywhere.
+    fn all(&mut self) -> anyhow::Result<Option<String>> {
+        let found = self.compare(Way::Plain, 0, LENGTH, 0)?;
+        Ok(found.map(|found| format!("MISMATCH {found}; read by pread after all writes\n")))
+    }
+
+    /// Reads a range, and says what is not as it must be.
+    fn compare(
+        &mut self,
+        way: Way,
+        offset: usize,
+        size: usize,
+        place: usize,
+    ) -> anyhow::Result<Option<String>> {
+        self.compared += size as u64;
+        let expected = offset..offset + size;
         if way == Way::Plain {
+            self.host.clear();
+            self.host.resize(size, STALE);
             fdatasync(&self.file).context("fdatasync")?;
             fadvise(&self.file, 0, None, Advice::DontNeed).context("posix_fadvise")?;
-            return self.file.read_exact_at(&mut self.host, offset as u64).context("pread");
+            self.file.read_exact_at(&mut self.host, offset as u64).context("pread")?;
+            return Ok(difference(offset, &self.model[expected], &self.host));
         }
-        self.buffer.put(place, &self.host)?;
+        // The bytes beside the place are no business of a read.
+        let guarded = place.saturating_sub(BLOCK)..place + size + BLOCK;
+        self.host.clear();
+        self.host.resize(guarded.len(), STALE);
+        self.buffer.put(guarded.start, &self.host)?;
         self.let_go(way);
         let moved =
             self.registered.read_at(&mut self.buffer, place..place + size, offset as u64)?;
         self.after(way, "read", offset, size, moved)?;
-        self.buffer.get(place, &mut self.host)?;
-        Ok(())
+        self.buffer.get(guarded.start, &mut self.host)?;
+        let (before, rest) = self.host.split_at(place - guarded.start);
+        let (found, behind) = rest.split_at(size);
+        let touched = |bytes: &[u8]| bytes.iter().any(|byte| *byte != STALE);
+        let beside = match (touched(before), touched(behind)) {
+            (false, false) => return Ok(difference(offset, &self.model[expected], found)),
+            (true, _) => "before",
+            (false, true) => "behind",
+        };
+        Ok(Some(format!(
+            "in the GPU's memory: a read of {size} bytes at offset {offset} changed what stands {beside} them"
+        )))
     }
 
     fn let_go(&self, way: Way) {
@@ -270,12 +312,21 @@ const fn mix(value: u64) -> u64 {
 /// The first byte of a file that differs, in words. The blocks begin at whole blocks of the file, whose heads tell where foreign
 /// bytes belong.
 fn difference(offset: usize, expected: &[u8], found: &[u8]) -> Option<String> {
+    if expected == found {
+        return None;
+    }
     let at = expected.iter().zip(found).position(|(expected, found)| expected != found)?;
-    let mut text =
-        format!("{}: expected {:#04x}, found {:#04x}", offset + at, expected[at], found[at]);
+    let mut text = format!(
+        "at offset {}: expected {:#04x}, found {:#04x}",
+        offset + at,
+        expected[at],
+        found[at]
+    );
     let head = ((offset + at) / BLOCK * BLOCK).checked_sub(offset);
     let words = head.and_then(|head| found.get(head..head + 16)).map(<[u8]>::as_chunks::<8>);
-    if let Some(([place, seed], _)) = words {
+    if let Some(([[STALE, ..], [STALE, ..]], _)) = words {
+        text.push_str(" in a block that the read left as it was");
+    } else if let Some(([place, seed], _)) = words {
         let (place, seed) = (u64::from_le_bytes(*place), u64::from_le_bytes(*seed));
         let _ = write!(text, " in a block that says offset {place}, seed {seed}");
     }
@@ -308,12 +359,20 @@ mod tests {
         assert_eq!(difference(0, &expected, &expected), None);
         let mut found = expected.clone();
         pattern(6, 3 * BLOCK, &mut found[BLOCK..]);
-        let text = "4097: expected 0x10, found 0x30 in a block that says offset 12288, seed 6";
+        let text =
+            "at offset 4097: expected 0x10, found 0x30 in a block that says offset 12288, seed 6";
+        assert_eq!(difference(0, &expected, &found).as_deref(), Some(text));
+        found[BLOCK..].fill(STALE);
+        let text =
+            "at offset 4097: expected 0x10, found 0xa5 in a block that the read left as it was";
         assert_eq!(difference(0, &expected, &found).as_deref(), Some(text));
         let mut found = expected[100..200].to_vec();
         found[3] ^= 1;
-        let text =
-            format!("103: expected {:#04x}, found {:#04x}", expected[103], expected[103] ^ 1);
+        let text = format!(
+            "at offset 103: expected {:#04x}, found {:#04x}",
+            expected[103],
+            expected[103] ^ 1
+        );
         assert_eq!(difference(100, &expected[100..200], &found), Some(text));
     }
 }

@@ -81,7 +81,7 @@ const TABLES: [(&str, &str, Cell); 4] = [
 ];
 
 impl Snapshot {
-    /// The lines that `ais-stats` prints, and then the reasons why requests were not direct, which it does not know.
+    /// The lines that AMD's `ais-stats` prints, and no others.
     pub fn report(&self) -> String {
         if let Some([fast_reads, fast_writes, slow_reads, slow_writes]) = self.only_bytes {
             return format!(
@@ -119,6 +119,12 @@ impl Snapshot {
                 let _ = writeln!(text, "{name} Unaligned Count: {}", side.unaligned);
             }
         }
+        text
+    }
+
+    /// Why requests were not direct, which AMD's tool does not know: empty, or lines to follow the report.
+    pub fn reasons_report(&self) -> String {
+        let mut text = String::new();
         if !self.reasons.is_empty() {
             text.push_str("\nNot direct, because\n");
         }
