@@ -29,7 +29,13 @@ const MAX_LAYERS: usize = 512;
 /// The longest text that is kept of an option's value other than a path: no real one is as long.
 const MAX_WORD: usize = 32;
 
-const TABLE: Want = Want { limit: TABLE_LIMIT, lines: None, redact: Some(redact), extract: None };
+const TABLE: Want = Want {
+    limit: TABLE_LIMIT,
+    lines: None,
+    // Without snapshots, in the runtime library, that code is left out.
+    redact: if cfg!(feature = "snapshot") { Some(redact) } else { None },
+    extract: None,
+};
 
 /// File systems that AMD's `ais-check` does not list either: they hold no files on a device, or none that matter.
 const PSEUDO: &[&str] = &[
