@@ -486,6 +486,47 @@ fn a_running_process_is_asked_about() {
 }
 
 #[test]
+fn a_word_that_only_one_library_knows_counts_for_the_one_that_is_loaded() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let note = r#"__asm__(".section .note.fastpath,\"a\",@note\n.long 9, 0, 1\n.string \"fastpath\"\n.balign 4\n.previous");"#;
+    for (code, reason) in [(note, "forced-fallback"), ("int f;", "hipfile-loaded")] {
+        let source = directory.path().join("library.c");
+        fs::write(&source, code).expect("a file");
+        let library = directory.path().join("libhipfile.so.0");
+        let built =
+            Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(&library).arg(&source).status();
+        if !built.is_ok_and(|status| status.success()) {
+            #[allow(clippy::print_stderr, reason = "a test that is skipped says so")]
+            {
+                eprintln!("skipped, because there is no C compiler");
+            }
+            return;
+        }
+        let mut child = Command::new("sleep")
+            .arg("60")
+            .env("HIPFILE_FORCE_COMPAT_MODE", "1")
+            .env("LD_PRELOAD", &library)
+            .spawn()
+            .expect("sleep runs");
+        let maps = format!("/proc/{}/maps", child.id());
+        let loaded = || fs::read_to_string(&maps).is_ok_and(|maps| maps.contains("libhipfile"));
+        for _ in 0..1000 {
+            if loaded() {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        let pid = child.id().to_string();
+        let (_, stdout, _) =
+            output(fastpath().args(["check", "--format", "json", "--", pid.as_str()]));
+        child.kill().expect("it runs");
+        child.wait().expect("it ends");
+        let answer: serde_json::Value = serde_json::from_str(&stdout).expect("JSON");
+        assert_eq!(answer["process"]["reason"], reason, "{stdout}");
+    }
+}
+
+#[test]
 fn a_runtime_that_crashes_when_it_is_loaded_takes_nobody_with_it() {
     let directory = tempfile::tempdir().expect("a directory");
     let source = directory.path().join("crash.c");

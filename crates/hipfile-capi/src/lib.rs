@@ -28,3 +28,12 @@ extern "C" fn at_end() {
 #[used]
 #[unsafe(link_section = ".fini_array")]
 static AT_END: extern "C" fn() = at_end;
+
+/// An ELF note is aligned to its numbers.
+#[repr(C, align(4))]
+struct Note([u8; fastpath_host::runtime::MARK.len()]);
+
+/// Tells `check` which library a process has loaded: the functions are those of AMD's.
+#[used]
+#[unsafe(link_section = ".note.fastpath")]
+static NOTE: Note = Note(fastpath_host::runtime::MARK);

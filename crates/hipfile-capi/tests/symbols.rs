@@ -66,3 +66,14 @@ fn the_name_and_what_is_needed() {
     let needed: BTreeSet<String> = entries(DT_NEEDED).map(text).collect();
     assert!(needed.is_subset(&words(NEEDED)), "{needed:?}");
 }
+
+#[test]
+fn a_process_that_has_it_loaded_is_known_by_its_note() {
+    let path = layout::built().expect("the library").canonicalize().expect("a path");
+    let tree = fastpath_host::DirTree::open(std::path::Path::new("/")).expect("the root");
+    let path = path.to_str().expect("UTF-8");
+    assert_eq!(fastpath_host::runtime::is_ours(&tree, path), Some(true));
+    let other = std::env::current_exe().expect("a path");
+    assert_eq!(fastpath_host::runtime::is_ours(&tree, other.to_str().expect("UTF-8")), Some(false));
+    assert_eq!(fastpath_host::runtime::is_ours(&tree, "/nothing/libhipfile.so.0"), None);
+}

@@ -5,15 +5,14 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+pub use fastpath_verdict::setting::{
+    ALLOW_COMPAT_MODE, FORCE_COMPAT_MODE, UNSUPPORTED_FILE_SYSTEMS,
+};
+use fastpath_verdict::setting::{Reader, boolean as parse_bool};
+
 use crate::error::Error;
 use crate::log::Level;
 
-/// `true` lets I/O that cannot take the fastpath take the fallback. Default true.
-pub const ALLOW_COMPAT_MODE: &str = "HIPFILE_ALLOW_COMPAT_MODE";
-/// `true` keeps everything off the fastpath. Default false.
-pub const FORCE_COMPAT_MODE: &str = "HIPFILE_FORCE_COMPAT_MODE";
-/// `true` lets regular files of any file system on the fastpath. Default false.
-pub const UNSUPPORTED_FILE_SYSTEMS: &str = "HIPFILE_UNSUPPORTED_FILE_SYSTEMS";
 /// 0 keeps no statistics, 1 to 3 keeps them. Default 1.
 pub const STATS_LEVEL: &str = "HIPFILE_STATS_LEVEL";
 /// `off`, `warn`, `info` or `debug`, to standard error. Default `warn`.
@@ -62,13 +61,16 @@ impl Config {
         let get = |name: &str| get(name).filter(|value| !value.is_empty());
         let mut boolean = |name: &str, default: bool| match get(name) {
             None => default,
-            Some(value) => value.to_str().and_then(parse_bool).unwrap_or_else(|| {
-                let shown = value.to_string_lossy();
-                warnings.push(format!(
-                    "{name}: `{shown}` is neither true nor false; it stays {default}"
-                ));
-                default
-            }),
+            Some(value) => value
+                .to_str()
+                .and_then(|text| parse_bool(text, Reader::Ours))
+                .unwrap_or_else(|| {
+                    let shown = value.to_string_lossy();
+                    warnings.push(format!(
+                        "{name}: `{shown}` is neither true nor false; it stays {default}"
+                    ));
+                    default
+                }),
         };
         let allow = boolean(ALLOW_COMPAT_MODE, true);
         let force = boolean(FORCE_COMPAT_MODE, false);
@@ -147,15 +149,6 @@ impl Config {
         }
         Ok(())
     }
-}
-
-/// Every usual way to say yes or no.
-fn parse_bool(text: &str) -> Option<bool> {
-    const YES: [&str; 4] = ["true", "1", "on", "yes"];
-    const NO: [&str; 4] = ["false", "0", "off", "no"];
-    let text = text.trim();
-    let is = |words: [&str; 4]| words.iter().any(|word| text.eq_ignore_ascii_case(word));
-    is(YES).then_some(true).or_else(|| is(NO).then_some(false))
 }
 
 fn parse_version(text: &str) -> Option<[u32; 3]> {

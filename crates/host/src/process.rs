@@ -28,6 +28,9 @@ pub struct ProcessFacts {
     pub hip: Vec<String>,
     /// Paths of hipFile's library it has mapped.
     pub hipfile: Vec<String>,
+    /// Whether that library is this project's (`true`) or another; `None` if that is not known, as after [`read`].
+    #[serde(default)]
+    pub ours: Option<bool>,
     /// Those of its environment variables that matter, as they were when it started.
     pub variables: BTreeMap<String, String>,
     /// Whether its mounts are others than those of the process that asks; `None` if that cannot be told.

@@ -14,6 +14,7 @@ pub mod path;
 pub mod process;
 mod route;
 pub mod runtime;
+pub mod setting;
 pub mod volume;
 mod words;
 

@@ -3,6 +3,7 @@
 use fastpath_host::Evidence;
 use fastpath_host::process::{OpenFile, ProcessFacts};
 
+use crate::setting::{FORCE_COMPAT_MODE as FORCE, Reader, boolean};
 use crate::volume::FileVerdict;
 use crate::words::{Finding, Layer, Reason, Status, Verdict, finding};
 
@@ -21,15 +22,15 @@ pub struct ProcessVerdict {
     pub findings: Vec<Finding>,
 }
 
-/// The setting that keeps hipFile from the fastpath, and the one that keeps it from its fallback.
-const FORCE: &str = "HIPFILE_FORCE_COMPAT_MODE";
-
 /// Judges a process. Files that are no regular ones are left out.
 pub fn judge(facts: ProcessFacts, files: Vec<(OpenFile, FileVerdict)>) -> ProcessVerdict {
     let files: Vec<_> =
         files.into_iter().filter(|(_, verdict)| verdict.reason != Reason::FileType).collect();
     let name = facts.name.as_deref().unwrap_or("the process");
-    let forced = facts.variables.get(FORCE).is_some_and(|value| value.eq_ignore_ascii_case("true"));
+    // A library that cannot be told is read as the stricter one.
+    let reader = if facts.ours == Some(true) { Reader::Ours } else { Reader::Amd };
+    let value = facts.variables.get(FORCE).map(String::as_str).unwrap_or_default();
+    let forced = boolean(value, reader) == Some(true);
     let unread = facts.unread.iter().find(|(path, _)| path.ends_with("/maps"));
     let new = |id, status, summary: String, explanation: &str| {
         Finding::new(id, Layer::Runtime, status, summary, explanation.to_owned(), None)
@@ -47,7 +48,7 @@ pub fn judge(facts: ProcessFacts, files: Vec<(OpenFile, FileVerdict)>) -> Proces
         (Verdict::Unsupported, Reason::HipfileNotLoaded, main)
     } else if forced {
         let summary =
-            format!("{name} was started with {FORCE}=true, so it always takes the fallback");
+            format!("{name} was started with {FORCE}={value}, so it always takes the fallback");
         let explanation = "The variable is read once, when the process does its first I/O: it must be started anew without it.";
         let main = new(finding::PROCESS_ENVIRONMENT, Status::Fail, summary, explanation);
         (Verdict::Unsupported, Reason::ForcedFallback, main)
@@ -65,6 +66,15 @@ pub fn judge(facts: ProcessFacts, files: Vec<(OpenFile, FileVerdict)>) -> Proces
     let file = if main.id == finding::PROCESS_ENVIRONMENT { "environ" } else { "maps" };
     let main = Finding { evidence: vec![evidence(file)], ..main };
     let mut findings = vec![main];
+    if !forced && !facts.hipfile.is_empty() && boolean(value, Reader::Ours) == Some(true) {
+        let whose =
+            if facts.ours.is_some() { "the library it has loaded" } else { "AMD's library" };
+        let summary = format!("{name} was started with {FORCE}={value}, which {whose} ignores");
+        let explanation = "AMD's library knows true and false only; with 1, on or yes it is as if nothing was set. To keep the \
+                           process off the fastpath start it anew with true.";
+        let finding = new(finding::PROCESS_ENVIRONMENT, Status::Warn, summary, explanation);
+        findings.push(Finding { evidence: vec![evidence("environ")], ..finding });
+    }
     if facts.other_mounts == Some(true) {
         let summary =
             format!("{name} has mounts of its own: volumes and files are as it sees them");

@@ -78,7 +78,7 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<u8> {
 /// A process of this machine and its files; what depends on who looks is read as the process sees it.
 fn process(pid: u32, facts: &mut Facts) -> anyhow::Result<(ProcessFacts, Vec<Located>)> {
     let host = DirTree::open(Path::new("/"))?;
-    let process = fastpath_host::process::read(&host, pid)
+    let mut process = fastpath_host::process::read(&host, pid)
         .ok_or_else(|| anyhow::anyhow!("there is no process {pid}, or it may not be looked at"))?;
     let link = format!("/proc/{pid}/root");
     anyhow::ensure!(
@@ -92,6 +92,10 @@ fn process(pid: u32, facts: &mut Facts) -> anyhow::Result<(ProcessFacts, Vec<Loc
     let files = process.files.iter().map(|file| volume::locate(&seen, &volumes, &file.path));
     let files = files.collect();
     facts.volume = Some(volumes);
+    // One that is not this project's decides: it knows fewer words.
+    let ours = process.hipfile.iter().map(|path| runtime::is_ours(&seen, path));
+    let ours: Option<Vec<bool>> = ours.collect();
+    process.ours = ours.filter(|ours| !ours.is_empty()).map(|ours| !ours.contains(&false));
     if facts.runtime.is_some() {
         facts.runtime = Some(runtime::read(&seen, &process.variables));
     }

@@ -3,6 +3,7 @@
 
 mod cache;
 mod elf;
+mod mark;
 mod search;
 
 use std::collections::BTreeMap;
@@ -15,6 +16,9 @@ use crate::tree::Unread;
 use crate::witness::Evidence;
 
 pub use elf::Image;
+pub use mark::MARK;
+#[cfg(feature = "runtime")]
+pub use mark::is_ours;
 pub use search::{Asked, Library, Place};
 
 /// The runtime layer of a host.
