@@ -392,18 +392,26 @@ typedef struct hipFileStatsLevel3 {
 const char *hipFileGetOpErrorString(hipFileOpError_t status);
 
 /**
- * Registers an open file. The file stays the caller's. A descriptor number that was closed and used again for another file
- * is another file.
+ * Registers an open file, and opens the driver if it is not open. The file stays the caller's. A descriptor number that was
+ * closed and used again for another file is another file. A registered file takes up to two descriptors more: a copy, and the
+ * same file with O_DIRECT the other way round. Of a descriptor's description only the type and the number are read.
  */
 hipFileError_t hipFileHandleRegister(hipFileHandle_t *fh, hipFileDescr_t *descr);
 
-/** Ends a registration. Operations that are under way finish first; new ones do not find the file any more. */
+/**
+ * Ends a registration. Operations that are under way finish first; new ones do not find the file any more. The process's POSIX
+ * record locks on the file (fcntl, F_SETLK) are gone with it, as after any close() of the file; those of F_OFD_SETLK stay.
+ */
 void hipFileHandleDeregister(hipFileHandle_t fh);
 
-/** Registers GPU memory; flags are not used. */
+/**
+ * Registers GPU memory, or memory of the host that HIP knows (hipHostMalloc, hipMallocManaged): I/O with that is a plain system
+ * call, where AMD's library refuses it with hipFileHipMemoryTypeInvalid. Nothing is pinned; flags are not used. Opens the driver if
+ * it is not open, also if the call then fails, as AMD's tests expect.
+ */
 hipFileError_t hipFileBufRegister(const void *buffer_base, size_t length, int flags);
 
-/** Ends a registration. */
+/** Ends a registration; hipFileInternalError while an operation uses the buffer. */
 hipFileError_t hipFileBufDeregister(const void *buffer_base);
 
 /**
@@ -415,7 +423,11 @@ hipFileError_t hipFileBufDeregister(const void *buffer_base);
 ssize_t hipFileRead(hipFileHandle_t fh, void *buffer_base, size_t size, hoff_t file_offset,
                     hoff_t buffer_offset);
 
-/** Writes GPU memory to a file; returns as hipFileRead. */
+/**
+ * Writes GPU memory to a file; returns as hipFileRead. If the descriptor has O_DIRECT, O_SYNC or O_DSYNC, what was written is on the
+ * drive when the call returns: the fallback has fdatasync do that, once for the call. Without these flags it is in the page cache, as
+ * after write(): call fdatasync() where it must last. AMD's library has every 16 MiB of a fallback write reach the drive.
+ */
 ssize_t hipFileWrite(hipFileHandle_t fh, const void *buffer_base, size_t size, hoff_t file_offset,
                      hoff_t buffer_offset);
 
@@ -443,7 +455,7 @@ hipFileError_t hipFileDriverSetMaxCacheSize(size_t max_cache_size);
 /** The same: that memory is pinned. The smaller of the two counts. */
 hipFileError_t hipFileDriverSetMaxPinnedMemSize(size_t max_pinned_size);
 
-/** Makes a batch with room for max_nr operations, at most 128. */
+/** Makes a batch with room for max_nr operations, at most 128 or hipFileParamPropertiesIOBatchsize. */
 hipFileError_t hipFileBatchIOSetUp(hipFileBatchHandle_t *batch_idp, unsigned max_nr);
 
 /** Submits operations, all or none. The array may be used again at once. */
@@ -462,7 +474,8 @@ void hipFileBatchIODestroy(hipFileBatchHandle_t batch_idp);
 
 /**
  * Reads when the stream gets there. The four places must stay valid until then; *bytes_read_p is zero until it is done, then
- * bytes or a negative hipFileOpError_t.
+ * bytes, -1 for an error of the system, or a negative hipFileOpError_t. On a driver that is not open the call opens it and fails, as
+ * AMD's library does.
  */
 hipFileError_t hipFileReadAsync(hipFileHandle_t fh, void *buffer_base, size_t *size_p,
                                 hoff_t *file_offset_p, hoff_t *buffer_offset_p, ssize_t *bytes_read_p,
@@ -488,14 +501,25 @@ hipFileError_t hipFileGetParameterSizeT(hipFileSizeTConfigParameter_t param, siz
 hipFileError_t hipFileGetParameterBool(hipFileBoolConfigParameter_t param, bool *value);
 /** The value of a parameter, with its final zero. */
 hipFileError_t hipFileGetParameterString(hipFileStringConfigParameter_t param, char *desc_str, int len);
-/** Sets a parameter. */
+/**
+ * Sets a parameter; hipFileDriverUnsupportedLimit if the library cannot keep to the value. What has a meaning: the largest direct
+ * I/O, the caches, pinned memory and the size of a batch. One buffer's cache, a batch's timeout and the level of the statistics
+ * are what they are. Others are kept and change nothing.
+ */
 hipFileError_t hipFileSetParameterSizeT(hipFileSizeTConfigParameter_t param, size_t value);
-/** Sets a parameter. */
+/**
+ * Sets a parameter. What has a meaning, for calls that come later: hipFileParamPropertiesAllowCompatMode and
+ * hipFileParamForceCompatMode as their variables, hipFileParamUsePcip2pdma (false: nothing is direct),
+ * hipFileParamPropertiesAllowSystemMemory (false: memory of the host is refused). Others are kept and change nothing.
+ */
 hipFileError_t hipFileSetParameterBool(hipFileBoolConfigParameter_t param, bool value);
-/** Sets a parameter. */
+/** Sets a parameter. hipFileParamLoggingLevel is one of HIPFILE_LOG's; the others are kept and change nothing. */
 hipFileError_t hipFileSetParameterString(hipFileStringConfigParameter_t param, const char *desc_str);
 
-/** Statistics of this process. */
+/**
+ * Statistics of this process. Of many transfers below 128 KiB that a thread does, after the first 64 of a kind, one in 16 is timed
+ * and stands for the others.
+ */
 hipFileError_t hipFileGetStatsL1(hipFileStatsLevel1_t *stats);
 /** Statistics of this process. */
 hipFileError_t hipFileGetStatsL2(hipFileStatsLevel2_t *stats);

@@ -1,7 +1,14 @@
 //! What a small request costs beyond the work itself, on the simulated GPU: counting, and sharing a file with other threads.
 //!
 //! Two ways take turns, a batch of requests each; what counts is the median of the ratios of neighbouring batches.
-#![allow(unsafe_code, clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, missing_docs)]
+#![allow(
+    unsafe_code,
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::print_stdout,
+    missing_docs
+)]
 
 use std::fs::File;
 use std::os::fd::AsRawFd as _;

@@ -64,6 +64,14 @@ impl Driver {
         Ok(Self(Arc::new(Open(runtime))))
     }
 
+    /// A handle means something to its own runtime only.
+    fn shares(&self, other: &Self) -> Result<(), Error> {
+        if Arc::ptr_eq(self.runtime(), other.runtime()) {
+            return Ok(());
+        }
+        Err(Error::Argument { what: "the file and the buffer belong to different runtimes" })
+    }
+
     /// What is below.
     pub fn runtime(&self) -> &Arc<Runtime> {
         &self.0.0
@@ -275,13 +283,20 @@ impl<'memory> Buffer<'memory> {
 
     /// All of it, for operations of a batch or a stream.
     pub fn whole(&mut self) -> Part<'_> {
-        Part { base: self.address, start: 0, length: self.length, buffer: PhantomData }
+        Part {
+            driver: &self.driver,
+            base: self.address,
+            start: 0,
+            length: self.length,
+            buffer: PhantomData,
+        }
     }
 }
 
 /// Bytes of a buffer that nothing else has.
 #[derive(Debug)]
 pub struct Part<'buffer> {
+    driver: &'buffer Driver,
     base: usize,
     start: usize,
     length: usize,
@@ -342,7 +357,9 @@ impl File {
         offset: u64,
     ) -> Result<usize, Error> {
         let (start, size) = place(&range)?;
-        // SAFETY: the buffer is borrowed exclusively, and it borrows its memory.
+        buffer.address_of(range.start, size)?;
+        self.driver.shares(&buffer.driver)?;
+        // SAFETY: the range lies in the buffer, which is borrowed exclusively and borrows its memory.
         unsafe {
             self.driver.runtime().read(
                 self.handle,
@@ -366,7 +383,9 @@ impl File {
         offset: u64,
     ) -> Result<usize, Error> {
         let (start, size) = place(&range)?;
-        // SAFETY: the buffer is borrowed, and it borrows its memory exclusively.
+        buffer.address_of(range.start, size)?;
+        self.driver.shares(&buffer.driver)?;
+        // SAFETY: the range lies in the buffer, which is borrowed and borrows its memory exclusively.
         unsafe {
             self.driver.runtime().write(
                 self.handle,
@@ -428,8 +447,16 @@ impl Driver {
         Ok(results)
     }
 
+    fn all_share(&self, operations: &[Operation<'_>]) -> Result<(), Error> {
+        operations.iter().try_for_each(|operation| {
+            self.shares(&operation.file.driver)?;
+            self.shares(operation.part.driver)
+        })
+    }
+
     fn run_some(&self, operations: &[Operation<'_>]) -> Result<Vec<Result<usize, Error>>, Error> {
         let runtime = self.runtime();
+        self.all_share(operations)?;
         let batch = Batch { runtime, handle: runtime.batch_set_up(operations.len() as u32)? };
         let entry = |(cookie, operation): (usize, &Operation<'_>)| Entry {
             mode: 1,
@@ -518,6 +545,7 @@ impl Stream {
         operations: &[Operation<'_>],
         meanwhile: impl FnOnce(),
     ) -> Result<Vec<Result<usize, Error>>, Error> {
+        self.driver.all_share(operations)?;
         let slots = |operation: &Operation<'_>| Slots {
             size: operation.part.length,
             file_offset: operation.offset,

@@ -215,8 +215,9 @@ impl Runtime {
 
     /// `hipFileBatchIOSetUp`.
     pub fn batch_set_up(&self, capacity: u32) -> Result<u64, Error> {
-        if capacity == 0 || capacity > MOST {
-            return Err(Error::Argument { what: "a batch holds 1 to 128 operations" });
+        if capacity == 0 || capacity > self.parameters.batch_size() {
+            let what = "a batch holds 1 to 128 operations, or what the parameter says";
+            return Err(Error::Argument { what });
         }
         let handle = self.batch_handles.next();
         let batch =

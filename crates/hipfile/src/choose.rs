@@ -79,6 +79,8 @@ reasons! {
     Failed = "failed", "the transfer failed";
     /// HIP failed before the driver was asked.
     Hip = "hip", "HIP failed before it asked the driver";
+    /// The program wants it so.
+    Parameter = "parameter", "the program has set the parameter UsePcip2pdma to false";
 }
 
 impl Reason {
@@ -105,7 +107,7 @@ pub(crate) enum Way {
     /// Through host memory.
     Fallback(Reason),
     /// The buffer is host memory: nothing but a system call.
-    Host,
+    Host(Reason),
 }
 
 /// What decides, of the file, the memory and the request.
@@ -149,7 +151,7 @@ impl Candidate {
     pub(crate) fn choose(&self, allow_fallback: bool) -> Result<Way, Error> {
         match self.refusal() {
             None => Ok(Way::Fastpath),
-            Some(_) if self.kind.is_host_accessible() => Ok(Way::Host),
+            Some(reason) if self.kind.is_host_accessible() => Ok(Way::Host(reason)),
             Some(reason) if !allow_fallback => Err(Error::AllRefused(reason)),
             Some(reason) => Ok(Way::Fallback(reason)),
         }

@@ -50,6 +50,18 @@ pub enum Error {
         /// Which, and what is expected.
         what: &'static str,
     },
+    /// A parameter's value that the library cannot keep to.
+    #[error("{what} is {value}; expected {lowest} to {highest}")]
+    Limit {
+        /// Which.
+        what: &'static str,
+        /// What it should become.
+        value: u64,
+        /// The least that can be.
+        lowest: u64,
+        /// The most.
+        highest: u64,
+    },
     /// An offset below zero.
     #[error("the {what} offset is {offset}; expected zero or more")]
     NegativeOffset {
@@ -154,6 +166,7 @@ impl Error {
     pub fn code(&self) -> i32 {
         match self {
             Self::NotOpen | Self::TransferNotOpen => 5001,
+            Self::Limit { .. } => 5003,
             Self::Closing | Self::ShutDown => 5006,
             Self::NoHip(_) => 5007,
             Self::Hip { .. } => 5011,

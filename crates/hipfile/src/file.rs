@@ -180,7 +180,14 @@ impl File {
 
     /// The driver refused a request. What it says about this file and GPU holds for the next request too.
     pub(crate) fn remember_refusal(&self, device: i32, reason: Reason) {
-        let lasts = [Reason::Unreachable, Reason::VirtualFunction, Reason::NotSupported];
+        // That the driver has no memory passes.
+        let lasts = [
+            Reason::Unreachable,
+            Reason::VirtualFunction,
+            Reason::NotSupported,
+            Reason::RemoteIo,
+            Reason::Refused,
+        ];
         if let Some(refusals) = self.refusals(device)
             && lasts.contains(&reason)
         {
@@ -191,11 +198,13 @@ impl File {
         }
     }
 
-    /// The driver found a request invalid. If it was not made of whole pages, that is what this driver wants.
-    pub(crate) fn remember_invalid(&self, offset: u64, size: u64, address: u64) {
-        if !(offset | size | address).is_multiple_of(u64::from(PAGE)) {
+    /// The driver found a request invalid. If it was not made of whole pages, that is what this driver wants; returns whether it was.
+    pub(crate) fn remember_invalid(&self, offset: u64, size: u64, address: u64) -> bool {
+        let is_whole = (offset | size | address).is_multiple_of(u64::from(PAGE));
+        if !is_whole {
             self.wants_pages.store(true, Ordering::Relaxed);
         }
+        is_whole
     }
 
     /// Counts a reason; true the first time.

@@ -57,9 +57,11 @@ impl Gate {
         }
         let elsewhere = !kernel.other_configs.is_empty();
         let judged = judge(kernel.release.as_ref(), &kernel.witnesses, elsewhere, &knowledge);
-        // A tree may name another kernel than the one that runs: the worse of the two counts.
+        // A tree may name another kernel than the one that runs: the worse of the two counts. A kernel that can not do it at all
+        // stays that, whatever advisory is accepted.
         let mut verdict = judged.verdict;
-        if let Some(release) = &uname
+        if verdict != Verdict::Unsupported
+            && let Some(release) = &uname
             && judge_release(release, None, &knowledge) == Verdict::Blocked
         {
             verdict = Verdict::Blocked;

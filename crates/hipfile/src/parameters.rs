@@ -1,7 +1,7 @@
 //! What can be asked and set of the driver and its parameters.
 //!
-//! Upstream answers every one of these calls with an internal error. Here they return what is so, and setters check and keep the value;
-//! where the library has no use for it, that is all.
+//! Upstream answers every one of these calls with an internal error. Here they return what is so, and a value that the library cannot
+//! keep to is refused. A hint that it has no use for is kept, and that is all.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -10,6 +10,7 @@ use crate::batch;
 use crate::bounce;
 use crate::error::Error;
 use crate::log::Level;
+use crate::queue;
 use crate::runtime::Runtime;
 use crate::transfer::MAX_SIZE;
 
@@ -44,29 +45,47 @@ const NVME: u32 = 1 << 4;
 const NVME_P2P: u32 = 1 << 11;
 const FEATURES: u32 = 1 << 1 | 1 << 2 | 1 << 3;
 
-/// Sizes of `hipFileSizeTConfigParameter_t`, by number, with what they are at first.
-const SIZES: [u64; 12] = [
-    0,                           // profile stats
-    128,                         // I/O queue depth
-    32,                          // I/O threads
-    bounce::SMALL as u64 / 1024, // threshold of I/O in pieces
-    1,                           // parallelism of one request
-    MAX_SIZE as u64 / 1024,      // direct I/O
-    bounce::MOST as u64 / 1024,  // device cache
-    bounce::LARGE as u64 / 1024, // cache of one buffer
-    u64::MAX / 1024,             // pinned memory
-    batch::MOST as u64,          // batch size
-    4,                           // poll threshold
-    0,                           // batch timeout
+/// A size of `hipFileSizeTConfigParameter_t`.
+struct Size {
+    what: &'static str,
+    at_first: u64,
+    lowest: u64,
+    highest: u64,
+}
+
+const fn size(what: &'static str, at_first: u64, lowest: u64, highest: u64) -> Size {
+    Size { what, at_first, lowest, highest }
+}
+
+const ANY: u64 = u64::MAX;
+const PIECE: u64 = bounce::LARGE as u64 / 1024;
+const THREADS: u64 = queue::MOST as u64;
+
+/// By number; the first one is the level of the statistics, which is not set here.
+const SIZES: [Size; 12] = [
+    size("the statistics' level", 0, 0, 3),
+    size("the queue's depth", 128, 1, ANY),
+    size("the number of I/O threads", THREADS, 1, THREADS),
+    size("the size from which I/O goes in pieces, in KiB,", bounce::SMALL as u64 / 1024, 0, ANY),
+    size("the parallelism of a request", 1, 1, ANY),
+    size("the largest direct I/O in KiB", MAX_SIZE as u64 / 1024, 1, ANY),
+    size("the cache in KiB", bounce::MOST as u64 / 1024, 1, ANY),
+    size("one buffer's cache in KiB", PIECE, PIECE, PIECE),
+    size("the pinned memory in KiB", ANY / 1024, 1, ANY),
+    size("the size of a batch", batch::MOST as u64, 1, batch::MOST as u64),
+    size("the threshold for polling in KiB", 4, 0, ANY),
+    size("the timeout of a batch in ms", 0, 0, 0),
 ];
 
 const PAGE: usize = 4096;
 
 /// Of [`SIZES`].
+const PROFILE_STATS: usize = 0;
 const MAX_DIRECT_IO: usize = 5;
 const MAX_CACHE: usize = 6;
 const PER_BUFFER_CACHE: usize = 7;
 const MAX_PINNED: usize = 8;
+const BATCH_SIZE: usize = 9;
 const POLL_THRESHOLD: usize = 10;
 
 /// Booleans of `hipFileBoolConfigParameter_t`: how many, and those with a meaning of their own.
@@ -74,6 +93,8 @@ const BOOLEANS: u32 = 12;
 const USE_POLL_MODE: u32 = 0;
 const ALLOW_COMPAT_MODE: u32 = 1;
 const FORCE_COMPAT_MODE: u32 = 2;
+const ALLOW_SYSTEM_MEMORY: u32 = 6;
+const USE_P2PDMA: u32 = 7;
 /// Parallel I/O is on, and P2PDMA is what the fastpath uses.
 const BOOLEANS_AT_FIRST: u64 = 1 << 4 | 1 << 6 | 1 << 7;
 
@@ -91,7 +112,7 @@ pub(crate) struct Parameters {
 impl Default for Parameters {
     fn default() -> Self {
         Self {
-            sizes: SIZES.map(AtomicU64::new),
+            sizes: SIZES.map(|size| AtomicU64::new(size.at_first)),
             booleans: AtomicU64::new(BOOLEANS_AT_FIRST),
             strings: Mutex::default(),
         }
@@ -115,6 +136,21 @@ impl Parameters {
 
     fn boolean(&self, number: u32) -> bool {
         self.booleans.load(Ordering::Relaxed) >> number & 1 == 1
+    }
+
+    /// Whether the fastpath may be taken.
+    pub(crate) fn uses_p2pdma(&self) -> bool {
+        self.boolean(USE_P2PDMA)
+    }
+
+    /// Whether buffers may be memory of the host.
+    pub(crate) fn allows_system_memory(&self) -> bool {
+        self.boolean(ALLOW_SYSTEM_MEMORY)
+    }
+
+    /// Operations in a new batch at most.
+    pub(crate) fn batch_size(&self) -> u32 {
+        self.size(BATCH_SIZE) as u32
     }
 
     fn set_boolean(&self, number: u32, value: bool) {
@@ -142,7 +178,7 @@ impl Runtime {
             max_device_cache: size(MAX_CACHE),
             per_buffer_cache: size(PER_BUFFER_CACHE),
             max_pinned: size(MAX_PINNED),
-            max_batch: batch::MOST,
+            max_batch: self.parameters.batch_size(),
             batch_timeout: 0,
         }
     }
@@ -172,6 +208,7 @@ impl Runtime {
     /// `hipFileGetParameterSizeT`.
     pub fn size_parameter(&self, number: u32) -> Result<usize, Error> {
         match number as usize {
+            PROFILE_STATS => Ok(self.config.stats_level.into()),
             number if number < SIZES.len() => Ok(self.parameters.size(number) as usize),
             _ => unknown(),
         }
@@ -179,12 +216,20 @@ impl Runtime {
 
     /// `hipFileSetParameterSizeT`.
     pub fn set_size_parameter(&self, number: u32, value: usize) -> Result<(), Error> {
-        let must_be_set = [MAX_DIRECT_IO, MAX_CACHE, MAX_PINNED].contains(&(number as usize));
-        if must_be_set && value == 0 {
-            return Err(Error::Argument { what: "the size is zero; expected KiB" });
+        let places = SIZES.into_iter().zip(&self.parameters.sizes);
+        let Some((size, place)) = places.into_iter().nth(number as usize) else {
+            return unknown();
+        };
+        let Size { what, mut lowest, mut highest, .. } = size;
+        if number as usize == PROFILE_STATS {
+            // It is read when the driver first opens.
+            (lowest, highest) = (self.config.stats_level.into(), self.config.stats_level.into());
         }
-        let Some(place) = self.parameters.sizes.get(number as usize) else { return unknown() };
-        place.store(value as u64, Ordering::Relaxed);
+        let value = value as u64;
+        if !(lowest..=highest).contains(&value) {
+            return Err(Error::Limit { what, value, lowest, highest });
+        }
+        place.store(value, Ordering::Relaxed);
         if [MAX_CACHE, MAX_PINNED].contains(&(number as usize)) {
             let size = |number| self.parameters.size(number);
             self.lanes.limit(size(MAX_CACHE).min(size(MAX_PINNED)).saturating_mul(1024));
@@ -202,7 +247,7 @@ impl Runtime {
         }
     }
 
-    /// `hipFileSetParameterBool`. The two compatibility modes act on I/O that starts later, as their variables do.
+    /// `hipFileSetParameterBool`. The two compatibility modes, P2PDMA and system memory act on calls that start later.
     pub fn set_boolean_parameter(&self, number: u32, value: bool) -> Result<(), Error> {
         match number {
             ALLOW_COMPAT_MODE => self.config.allow_fallback(value),

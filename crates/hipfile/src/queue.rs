@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use crate::thread::{Thread, spawn};
 
 /// Threads at most. They mostly wait for drives.
-const MOST: usize = 32;
+pub(crate) const MOST: usize = 32;
 
 /// How long work that runs is waited for when everything ends.
 const PATIENCE: Duration = Duration::from_secs(5);

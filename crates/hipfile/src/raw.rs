@@ -94,9 +94,19 @@ impl Runtime {
             return Err(Error::BufferRegistered(address));
         }
         let buffer = Buffer::register(self.gpu()?.as_ref(), address, length)?;
+        self.allows(&buffer)?;
         self.driver.add_buffer(address as u64, buffer)?;
         self.stats.buffer_registered();
         self.log.say(Level::Debug, || format!("{length} bytes at {address:#x} are registered"));
+        Ok(())
+    }
+
+    /// Refuses memory of the host where a parameter does.
+    pub(crate) fn allows(&self, buffer: &Buffer) -> Result<(), Error> {
+        let Buffer { address, kind, .. } = *buffer;
+        if kind.is_host_accessible() && !self.parameters.allows_system_memory() {
+            return Err(Error::MemoryKind { address, kind });
+        }
         Ok(())
     }
 
@@ -181,18 +191,17 @@ impl Runtime {
             buffer.as_ref()
         } else {
             temporary = Buffer::temporary(gpu.as_ref(), address)?;
+            self.allows(&temporary)?;
             &temporary
         };
         let request = Request::checked(direction, &file, buffer, size, file_offset, buffer_offset)?;
         Request { after_default_stream: true, ..request }.run(self, gpu)
     }
 
-    /// What `hipPeekAtLastError` would say in this thread; if HIP has forgotten, the error of the thread's last transfer.
+    /// What HIP's `hipPeekAtLastError` says in this thread, and nothing else: programs that are linked with this library first come here
+    /// after their own calls too.
     pub fn peek_hip_error(&self) -> i32 {
-        match self.gpu().map_or(0, |gpu| gpu.last_error()) {
-            0 => last_hip_error(),
-            error => error,
-        }
+        self.gpu().map_or(0, |gpu| gpu.last_error())
     }
 
     /// The version that `hipFileGetVersion` reports: major, minor, patch.

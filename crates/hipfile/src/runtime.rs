@@ -218,6 +218,8 @@ impl Runtime {
     pub(crate) fn closed(&self, gpu: &dyn Gpu) -> Option<Reason> {
         if self.config.forces_fallback() {
             Some(Reason::Forced)
+        } else if !self.parameters.uses_p2pdma() {
+            Some(Reason::Parameter)
         } else if let Some(reason) = self.gate().closed {
             Some(reason)
         } else if !gpu.has_direct_storage() {

@@ -102,11 +102,13 @@ impl<'a> Request<'a> {
         let way = self.way(runtime, gpu.as_ref()).inspect_err(|error| {
             if let Error::AllRefused(reason) = error {
                 runtime.note(self, *reason, None);
+                self.count(runtime, Begin::NOT_TIMED, Path::Fastpath, 0, true);
             }
         })?;
         match way {
             Way::Fastpath => self.fast_in_pieces(runtime, gpu),
-            Way::Host => {
+            Way::Host(reason) => {
+                runtime.note(self, reason, None);
                 let begin = self.begin(runtime, Path::Fallback);
                 self.recorded(runtime, begin, Path::Fallback, self.host())
             }
@@ -129,9 +131,14 @@ impl<'a> Request<'a> {
         moved: Moved,
     ) -> Result<usize, Error> {
         let result = moved.result();
-        let counted = result.as_ref().map_or(Err(()), |bytes| Ok(*bytes));
-        runtime.stats.record(begin, self.buffer.device, path, self.direction, self.size, counted);
+        let bytes = result.as_ref().map_or(0, |bytes| *bytes);
+        self.count(runtime, begin, path, bytes, result.is_err());
         result
+    }
+
+    fn count(&self, runtime: &Runtime, begin: Begin, path: Path, bytes: usize, failed: bool) {
+        let Self { buffer, direction, size, .. } = self;
+        runtime.stats.record(begin, buffer.device, path, *direction, *size, bytes, failed);
     }
 
     fn fall_back(&self, runtime: &Runtime, gpu: &Arc<dyn Gpu>) -> Result<usize, Error> {
@@ -214,9 +221,11 @@ impl<'a> Request<'a> {
                     Reason::Unreachable => runtime.unreachable(gpu.as_ref(), device),
                     reason => reason,
                 };
-                self.file.remember_refusal(device, reason);
-                if errno == Errno::INVAL {
-                    self.file.remember_invalid(self.file_offset, self.size as u64, self.address());
+                let (offset, size) = (self.file_offset, self.size as u64);
+                // Another alignment may do.
+                if errno != Errno::INVAL || self.file.remember_invalid(offset, size, self.address())
+                {
+                    self.file.remember_refusal(device, reason);
                 }
                 if errno == Errno::NOTTY {
                     runtime.driver_is_without();
@@ -226,8 +235,7 @@ impl<'a> Request<'a> {
                 if !runtime.config.allows_fallback() {
                     return record(Moved { bytes: known, error: Some(error) });
                 }
-                // The fastpath has failed, whatever it moved before.
-                let _ = record(Moved { bytes: 0, error: Some(error) });
+                self.count(runtime, begin, Path::Fastpath, known, true);
                 match self.rest(known).fall_back(runtime, gpu) {
                     Ok(bytes) => Ok(known + bytes),
                     Err(_) if known > 0 => Ok(known),
@@ -251,11 +259,9 @@ impl Runtime {
     fn explain(&self, file: &File, reason: Reason, error: Option<&Error>) {
         let number = file.number();
         let detail = error.map(|error| format!(": {error}")).unwrap_or_default();
-        let level = if self.is_first_warning() && reason != Reason::Forced {
-            Level::Warn
-        } else {
-            Level::Info
-        };
+        // Of these nobody expects another way.
+        let expected = matches!(reason, Reason::Forced | Reason::Parameter | Reason::MemoryType);
+        let level = if !expected && self.is_first_warning() { Level::Warn } else { Level::Info };
         self.log.say(level, || {
             let more = if level == Level::Warn {
                 "; said once, HIPFILE_LOG=info says it of every file"

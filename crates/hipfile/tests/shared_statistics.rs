@@ -44,6 +44,48 @@ fn ask() -> Vec<(i32, OwnedFd)> {
     }
 }
 
+/// Who asks waits in the queue while the process has no descriptor left for it.
+fn nobody_spins_without_descriptors() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let mut name = format!("AISSTATS{:08x}", std::process::id()).into_bytes();
+    name.resize(107, 0);
+    let client = socket(AddressFamily::UNIX, SocketType::STREAM, None).unwrap();
+    let before = getrlimit(Resource::Nofile);
+    let limit = Rlimit { current: Some(3), ..before };
+    let begin = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    setrlimit(Resource::Nofile, limit).unwrap();
+    connect(&client, &SocketAddrUnix::new_abstract_name(&name).unwrap()).unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(400));
+    setrlimit(Resource::Nofile, before).unwrap();
+    let end = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    let nanos = (end.tv_sec - begin.tv_sec) * 1_000_000_000 + (end.tv_nsec - begin.tv_nsec);
+    assert!(nanos < 100_000_000, "{nanos} ns of processor time in 400 ms of waiting");
+}
+
+/// A stopped process takes the question, and answers when it goes on, or never.
+/// Called by the one test: descriptors are the process's.
+fn a_process_that_does_not_answer_is_not_waited_for_longer_than_asked() {
+    let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+    let mut name = format!("AISSTATS{:08x}", child.id()).into_bytes();
+    name.resize(107, 0);
+    let silent = socket(AddressFamily::UNIX, SocketType::STREAM, None).unwrap();
+    rustix::net::bind(&silent, &SocketAddrUnix::new_abstract_name(&name).unwrap()).unwrap();
+    rustix::net::listen(&silent, 4).unwrap();
+    let mut watch = Watch::new(child.id().cast_signed()).unwrap();
+    let begin = std::time::Instant::now();
+    let error = watch.connect(Some(std::time::Duration::from_millis(300))).unwrap_err();
+    assert_eq!(error.kind(), std::io::ErrorKind::TimedOut);
+    assert_eq!(
+        error.to_string(),
+        format!("process {} does not answer: is it stopped?", child.id())
+    );
+    assert!(begin.elapsed().as_secs() < 20);
+    child.kill().unwrap();
+    // Its end is seen by whoever would wait for ever.
+    assert!(watch.connect(None).is_err());
+    child.wait().unwrap();
+}
+
 #[test]
 fn another_program_sees_the_counters_and_cannot_change_them() {
     let runtime = Runtime::new(Options::with_environment(|_| None));
@@ -78,6 +120,8 @@ fn another_program_sees_the_counters_and_cannot_change_them() {
     }
     runtime.handle_register(1, std::io::stdin().as_raw_fd()).unwrap();
     assert!(!watch.wait_for_end(Some(std::time::Duration::ZERO)).unwrap());
+    a_process_that_does_not_answer_is_not_waited_for_longer_than_asked();
+    nobody_spins_without_descriptors();
     // Its thread ends with it.
     drop(runtime);
     assert!(connected().is_err());

@@ -27,9 +27,9 @@ int main(void) {
     EXPECT(props.nvfs.max_direct_io_size, 1024);
     EXPECT(props.max_device_cache_size, 4096);
     EXPECT(props.max_device_pinned_mem_size, 8192);
-    FAILS(hipFileDriverSetMaxDirectIOSize(0), hipFileInvalidValue);
-    FAILS(hipFileDriverSetMaxCacheSize(0), hipFileInvalidValue);
-    FAILS(hipFileDriverSetMaxPinnedMemSize(0), hipFileInvalidValue);
+    FAILS(hipFileDriverSetMaxDirectIOSize(0), hipFileDriverUnsupportedLimit);
+    FAILS(hipFileDriverSetMaxCacheSize(0), hipFileDriverUnsupportedLimit);
+    FAILS(hipFileDriverSetMaxPinnedMemSize(0), hipFileDriverUnsupportedLimit);
     GOOD(hipFileDriverSetPollMode(false, 4));
 
     for (int i = 0; i < 12; i++) {
@@ -37,9 +37,16 @@ int main(void) {
         hipFileBoolConfigParameter_t boolean = (hipFileBoolConfigParameter_t)i;
         size_t value = 0;
         GOOD(hipFileGetParameterSizeT(size, &value));
-        GOOD(hipFileSetParameterSizeT(size, 1000 + i));
+        /* These are what they are, or have a limit. */
+        bool is_fixed = i == hipFileParamProfileStats || i == hipFileParamPropertiesPerBufferCacheSizeKB ||
+                        i == hipFileParamPropertiesBatchIOTimeoutMs;
+        bool is_limited = i == hipFileParamExecutionMaxIOThreads || i == hipFileParamPropertiesIOBatchsize;
+        size_t other = is_fixed ? value : (size_t)i + (is_limited ? 10 : 1000);
+        if (is_fixed || is_limited)
+            FAILS(hipFileSetParameterSizeT(size, 1000 + i), hipFileDriverUnsupportedLimit);
+        GOOD(hipFileSetParameterSizeT(size, other));
         GOOD(hipFileGetParameterSizeT(size, &value));
-        EXPECT(value, 1000 + i);
+        EXPECT(value, other);
         FAILS(hipFileGetParameterSizeT(size, NULL), hipFileInvalidValue);
         bool is = false, was = false;
         GOOD(hipFileGetParameterBool(boolean, &was));

@@ -195,7 +195,8 @@ impl Stats {
         }
     }
 
-    /// Counts a request that went a way of a GPU.
+    /// Counts a request that went a way of a GPU, and the bytes that it moved, also if it failed after them.
+    #[expect(clippy::too_many_arguments, reason = "what a request is")]
     pub(crate) fn record(
         &self,
         begin: Begin,
@@ -203,21 +204,23 @@ impl Stats {
         path: Path,
         direction: Direction,
         asked: usize,
-        result: Result<usize, ()>,
+        bytes: usize,
+        failed: bool,
     ) {
         let (Some(mine), Some(way)) = (self.mine(), way(device, path)) else { return };
         let side = 1 + direction as usize * SIZES + size_index(asked);
         let add = |table: usize, value: u64| mine.way(way, side + table * 2 * SIZES, value);
         mine.used(way);
-        match result {
-            Ok(bytes) => {
-                add(0, bytes as u64);
-                add(1, 1);
-                if let Some(micros) = begin.micros() {
-                    add(2, micros);
-                }
-            }
-            Err(()) => add(3, 1),
+        if bytes > 0 {
+            add(0, bytes as u64);
+        }
+        if failed {
+            add(3, 1);
+            return;
+        }
+        add(1, 1);
+        if let Some(micros) = begin.micros() {
+            add(2, micros);
         }
     }
 

@@ -9,6 +9,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix,
     SocketFlags, SocketType, accept_with, bind, listen, sendmsg, socket_with, sockopt,
@@ -79,7 +80,7 @@ fn serve(socket: &OwnedFd, end: &OwnedFd, pieces: &[OwnedFd; 2], refresh: &dyn F
                 continue;
             }
             Ok(_) => {}
-            Err(rustix::io::Errno::INTR) => continue,
+            Err(Errno::INTR) => continue,
             Err(_) => return,
         }
         let [_, ended] = &asked;
@@ -87,8 +88,16 @@ fn serve(socket: &OwnedFd, end: &OwnedFd, pieces: &[OwnedFd; 2], refresh: &dyn F
             refresh();
             return;
         }
-        let Ok(client) = accept_with(socket, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) else {
-            continue;
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let client = match accept_with(socket, flags) {
+            Ok(client) => client,
+            Err(Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::NOBUFS) => {
+                // Whoever asks stays in the queue, so that waiting for it would be no wait.
+                let pause = Timespec::try_from(REFRESH).ok();
+                let _ = poll(&mut [PollFd::new(end, PollFlags::IN)], pause.as_ref());
+                continue;
+            }
+            Err(_) => continue,
         };
         if may_look(&client) {
             refresh();

@@ -74,9 +74,8 @@ mod tests {
         let stand: Vec<u8> = (0..usize::from(FIRST + 3 * EACH)).map(|_| next(&done)).collect();
         let (first, rest) = stand.split_at(FIRST.into());
         assert!(first.iter().all(|it| *it == 1));
-        let mut each = [0; EACH as usize];
-        *each.last_mut().unwrap() = EACH;
-        assert_eq!(rest, [each; 3].concat());
+        let each = [[0; EACH as usize - 1].as_slice(), &[EACH]].concat();
+        assert_eq!(rest, [each.clone(), each.clone(), each].concat());
     }
 
     #[test]

@@ -50,7 +50,7 @@ impl Watch {
     pub fn connect(&mut self, most: Option<Duration>) -> io::Result<()> {
         let begin = Instant::now();
         let mut pause = Duration::ZERO;
-        while !self.ask()? {
+        while !self.ask(most.map(|most| begin + most))? {
             if most.is_some_and(|most| begin.elapsed() >= most) {
                 let text = format!("process {} has not used hipFile", self.pid);
                 return Err(io::Error::new(io::ErrorKind::TimedOut, text));
@@ -64,17 +64,19 @@ impl Watch {
         Ok(())
     }
 
-    /// Whether it has answered.
-    fn ask(&mut self) -> io::Result<bool> {
-        let socket =
-            socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    /// Whether it has answered. A process that is stopped takes the question and does not.
+    fn ask(&mut self, until: Option<Instant>) -> io::Result<bool> {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
         match connect(&socket, &address(self.pid)?) {
             Ok(()) => {}
             Err(Errno::CONNREFUSED | Errno::INTR | Errno::AGAIN) => return Ok(false),
             Err(errno) => return Err(errno.into()),
         }
         let mut pieces = [None, None];
-        while let Some((number, fd)) = receive(&socket)? {
+        while self.has_answer(&socket, until)?
+            && let Some((number, fd)) = receive(&socket)?
+        {
             let index = usize::try_from(number).ok().and_then(|number| number.checked_sub(1));
             if let Some(place) = index.and_then(|index| pieces.get_mut(index)) {
                 *place = fd;
@@ -95,6 +97,25 @@ impl Watch {
         }
         self.pieces = pieces;
         Ok(true)
+    }
+
+    /// Waits until something can be received; false if the process ends before.
+    fn has_answer(&self, socket: &OwnedFd, until: Option<Instant>) -> io::Result<bool> {
+        loop {
+            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+            let left = left.and_then(|left| Timespec::try_from(left).ok());
+            let mut asked =
+                [PollFd::new(socket, PollFlags::IN), PollFd::new(&self.process, PollFlags::IN)];
+            match poll(&mut asked, left.as_ref()) {
+                Ok(0) => {
+                    let text = format!("process {} does not answer: is it stopped?", self.pid);
+                    return Err(io::Error::new(io::ErrorKind::TimedOut, text));
+                }
+                Ok(_) => return Ok(!asked[0].revents().is_empty()),
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+        }
     }
 
     /// Waits until the program has ended, at most so long; whether it has.

@@ -46,6 +46,39 @@ fn values_own_what_is_registered() {
     assert!(fixture.content("a")[..4096] == bytes[4096..8192]);
 }
 
+/// Memory is found by its address in any runtime, and its allocation may be longer than the buffer.
+#[test]
+fn nothing_outside_a_buffer_and_nothing_of_another_runtime_is_touched() {
+    let fixture = Fixture::new();
+    drop(fixture.file("a", 0, &pattern(MIB, 1)));
+    fixture.runtime.driver_close().unwrap();
+    let mut all = memory(&fixture, 8192);
+    let address = NonNull::new(std::ptr::with_exposed_provenance_mut(all.address())).unwrap();
+    // SAFETY: half of the mock's memory, which nothing else uses here.
+    let mut half = unsafe { DeviceMemory::from_raw(address, 4096, None) };
+    let driver = Driver::on(Arc::clone(&fixture.runtime)).unwrap();
+    let file = driver.register(fixture.open("a", 0)).unwrap();
+    {
+        let mut buffer = Buffer::new(&driver, &mut half).unwrap();
+        // As if somebody else had closed the driver.
+        fixture.runtime.driver_close().unwrap();
+        let file = driver.register(fixture.open("a", 0)).unwrap();
+        let error = file.read_at(&mut buffer, 0..8192, 0).unwrap_err();
+        assert_eq!(error, Error::BeyondBuffer { size: 8192, offset: 0, length: 4096 });
+        assert_eq!(file.write_at(&buffer, 4096..4097, 0).unwrap_err().code(), 5022);
+    }
+    let other = Fixture::new();
+    let elsewhere = Driver::on(Arc::clone(&other.runtime)).unwrap();
+    let wrong = Error::Argument { what: "the file and the buffer belong to different runtimes" };
+    let mut buffer = Buffer::new(&driver, &mut all).unwrap();
+    let stranger = elsewhere.register(fixture.open("a", 0)).unwrap();
+    assert_eq!(stranger.read_at(&mut buffer, 0..1, 0), Err(wrong.clone()));
+    let operation = Operation::read(&file, buffer.whole(), 0).unwrap();
+    assert_eq!(elsewhere.run(&[operation]).unwrap_err(), wrong);
+    let operation = Operation::read(&stranger, buffer.whole(), 0).unwrap();
+    assert_eq!(driver.run(&[operation]).unwrap_err(), wrong);
+}
+
 #[test]
 fn batches_and_streams_give_a_result_for_each_operation() {
     let fixture = Fixture::new();

@@ -298,17 +298,49 @@ fn a_driver_without_direct_storage_is_asked_once() {
 }
 
 #[test]
-fn an_unreachable_gpu_is_not_asked_for_ever() {
+fn a_refusal_that_lasts_is_not_asked_for_for_ever() {
+    let lasting = [
+        (-19, Reason::Unreachable),
+        (-121, Reason::RemoteIo),
+        (-22, Reason::Refused),
+        (-95, Reason::NotSupported),
+    ];
+    for (status, reason) in lasting {
+        let fixture = Fixture::new();
+        let (_file, handle) = fixture.file("a", 0, &pattern(MIB, 1));
+        let buffer = fixture.buffer(MIB);
+        *fixture.mock.script.lock().unwrap() =
+            Some(Box::new(move |_| Some(Transfer { error: 999, status, copied: 0, errno: 0 })));
+        for _ in 0..10 {
+            assert_eq!(fixture.read(handle, buffer, MIB, 0, 0), Ok(MIB));
+        }
+        assert_eq!(fixture.transfers(), 4, "{reason:?}");
+        assert_eq!(fixture.runtime.reasons(handle), Some(vec![(reason, 10)]));
+    }
+}
+
+#[test]
+fn a_driver_without_memory_is_asked_again() {
     let fixture = Fixture::new();
     let (_file, handle) = fixture.file("a", 0, &pattern(MIB, 1));
     let buffer = fixture.buffer(MIB);
-    *fixture.mock.script.lock().unwrap() =
-        Some(Box::new(|_| Some(Transfer { error: 999, status: -19, copied: 0, errno: 0 })));
+    scripted(&fixture, &[(-12, 0, 0); 9]);
     for _ in 0..10 {
         assert_eq!(fixture.read(handle, buffer, MIB, 0, 0), Ok(MIB));
     }
-    assert_eq!(fixture.transfers(), 4);
-    assert_eq!(fixture.runtime.reasons(handle), Some(vec![(Reason::Unreachable, 10)]));
+    assert_eq!(fixture.transfers(), 10);
+    assert_eq!(fixture.runtime.reasons(handle), Some(vec![(Reason::OutOfMemory, 9)]));
+}
+
+#[test]
+fn host_memory_is_a_reason_too() {
+    let fixture = Fixture::new();
+    let (_file, handle) = fixture.file("a", 0, &pattern(4096, 1));
+    let mut host = vec![0; 4096];
+    let memory = fixture.mock.adopt(&mut host, MemoryKind::Host);
+    assert_eq!(fixture.read(handle, memory, 4096, 0, 0), Ok(4096));
+    assert_eq!(fixture.runtime.reasons(handle), Some(vec![(Reason::MemoryType, 1)]));
+    assert_eq!(fixture.runtime.statistics().unwrap().refused, 1);
 }
 
 #[test]

@@ -91,6 +91,23 @@ fn a_kernel_without_the_option_closes_it() {
 }
 
 #[test]
+fn an_accepted_advisory_opens_no_kernel_without_the_option() {
+    const ID: &str = "site";
+    const SITE: &str = "[[advisory]]\nid = \"site\"\neffect = \"block\"\nsummary = \"s\"\ndetail = \"d\"\n\
+        date = \"2026-11-30\"\nlifted_by = \"l\"\n[advisory.source]\ntitle = \"t\"\nurl = \"u\"\n\
+        [[advisory.match]]\nversion = \">= 5.0\"\n";
+    for accepted in ["", ID] {
+        let fixture = Fixture::with(&[("HIPFILE_ACCEPT_ADVISORY", accepted)], |root, options| {
+            options.tree = Box::new(DirTree::open(&host("debian-12")).unwrap());
+            options.uname = Some("6.1.0-42-amd64".to_owned());
+            write(&root.join("etc/fastpath/knowledge.d/site.toml"), SITE);
+        });
+        assert_eq!(gate(&fixture.runtime), (Some(Verdict::Unsupported), Some(Reason::Kernel)));
+        assert_eq!(fixture.runtime.gate().advisories, [ID]);
+    }
+}
+
+#[test]
 fn masked_proc_and_boot_hide_no_advisory_from_uname() {
     let empty = |_: &Path, options: &mut Options| options.uname = Some(RELEASE.to_owned());
     let fixture = Fixture::with(&[], empty);

@@ -1,5 +1,7 @@
 //! Properties and parameters.
 
+use fastpath_gpu::MemoryKind;
+
 use super::fixture::Fixture;
 use crate::choose::Reason;
 
@@ -17,14 +19,21 @@ fn spec_10_04_properties_and_parameters_are_real() {
     assert_eq!((properties.max_direct_io, properties.poll_threshold), (1024, 8));
     assert_eq!(properties.control_flags, 0b11);
     for number in 0..12 {
-        runtime.set_size_parameter(number, 7).unwrap();
-        assert_eq!(runtime.size_parameter(number), Ok(7));
+        // The level of the statistics, one buffer's cache and a batch's timeout are what they are.
+        let value = match number {
+            0 => 1,
+            7 => 1024,
+            11 => 0,
+            _ => 7,
+        };
+        runtime.set_size_parameter(number, value).unwrap();
+        assert_eq!(runtime.size_parameter(number), Ok(value));
         for value in [true, false] {
             runtime.set_boolean_parameter(number, value).unwrap();
             assert_eq!(runtime.boolean_parameter(number), Ok(value));
         }
     }
-    assert_eq!(runtime.set_max_pinned(0).unwrap_err().code(), 5022);
+    assert_eq!(runtime.set_max_pinned(0).unwrap_err().code(), 5003);
     assert_eq!(runtime.size_parameter(12).unwrap_err().code(), 5022);
     assert_eq!(runtime.boolean_parameter(12).unwrap_err().code(), 5022);
     assert_eq!(runtime.string_parameter(3).unwrap_err().code(), 5022);
@@ -34,6 +43,52 @@ fn spec_10_04_properties_and_parameters_are_real() {
     assert_eq!(runtime.set_string_parameter(0, "loud").unwrap_err().code(), 5022);
     runtime.set_string_parameter(2, "/tmp").unwrap();
     assert_eq!(runtime.string_parameter(2).unwrap(), "/tmp");
+}
+
+#[test]
+fn a_value_that_cannot_be_kept_to_is_refused() {
+    let fixture = Fixture::new();
+    let runtime = &fixture.runtime;
+    let refused =
+        [(0, 0), (0, 2), (1, 0), (2, 0), (2, 33), (7, 0), (7, 4), (9, 0), (9, 129), (11, 5)];
+    for (number, value) in refused {
+        let before = runtime.size_parameter(number);
+        let error = runtime.set_size_parameter(number, value).unwrap_err();
+        assert_eq!(error.code(), 5003, "{number} {value}");
+        assert_eq!(runtime.size_parameter(number), before);
+    }
+    let error = runtime.set_size_parameter(9, 129).unwrap_err().to_string();
+    assert_eq!(error, "the size of a batch is 129; expected 1 to 128");
+    runtime.set_size_parameter(9, 16).unwrap();
+    assert_eq!(runtime.properties().max_batch, 16);
+    assert_eq!(runtime.batch_set_up(17).unwrap_err().code(), 5022);
+    runtime.batch_set_up(16).unwrap();
+}
+
+#[test]
+fn without_p2pdma_nothing_is_direct() {
+    let fixture = Fixture::new();
+    let (_file, handle) = fixture.file("a", 0, &[3; 4096]);
+    let buffer = fixture.buffer(4096);
+    fixture.runtime.set_boolean_parameter(7, false).unwrap();
+    assert_eq!(fixture.runtime.properties().status_flags, 0);
+    assert_eq!(fixture.read(handle, buffer, 4096, 0, 0), Ok(4096));
+    assert_eq!(fixture.runtime.reasons(handle), Some(vec![(Reason::Parameter, 1)]));
+    assert_eq!(fixture.transfers(), 0);
+}
+
+#[test]
+fn without_system_memory_host_buffers_are_refused() {
+    let fixture = Fixture::new();
+    let (_file, handle) = fixture.file("a", 0, &[3; 4096]);
+    let mut host = vec![0; 4096];
+    let memory = fixture.mock.adopt(&mut host, MemoryKind::Host);
+    fixture.runtime.set_boolean_parameter(6, false).unwrap();
+    assert_eq!(fixture.runtime.buffer_register(memory, 4096, 0).unwrap_err().code(), 5013);
+    assert_eq!(fixture.read(handle, memory, 4096, 0, 0).unwrap_err().code(), 5013);
+    fixture.runtime.set_boolean_parameter(6, true).unwrap();
+    assert_eq!(fixture.read(handle, memory, 4096, 0, 0), Ok(4096));
+    assert_eq!(fixture.runtime.reasons(handle), Some(vec![(Reason::MemoryType, 1)]));
 }
 
 #[test]

@@ -58,6 +58,34 @@ fn spec_10_17_requests_count_for_the_gpu_of_their_buffer() {
     assert_eq!(found.counter(Counter::StreamOperations), 0);
 }
 
+fn totals(side: &Side) -> (u64, u64, u64) {
+    let (bytes, count, _, errors) = side.totals();
+    (bytes, count, errors)
+}
+
+#[test]
+fn bytes_that_moved_before_a_refusal_are_counted() {
+    let fixture = Fixture::new();
+    let (_file, handle) = fixture.file("a", 0, &pattern(MIB, 1));
+    let buffer = fixture.buffer(MIB);
+    *fixture.mock.script.lock().unwrap() =
+        Some(Box::new(|_| Some(Transfer { error: 999, status: -121, copied: 8192, errno: 0 })));
+    fixture.write(handle, buffer, MIB, 0, 0).unwrap();
+    let gpu = fixture.runtime.statistics().unwrap().gpus[0];
+    assert_eq!(totals(&gpu.fastpath[1]), (8192, 0, 1));
+    assert_eq!(totals(&gpu.fallback[1]), (MIB as u64 - 8192, 1, 0));
+}
+
+#[test]
+fn a_request_that_no_way_takes_is_an_error() {
+    let fixture = Fixture::with(&[("HIPFILE_ALLOW_COMPAT_MODE", "false")], |_, _| {});
+    let (_file, handle) = fixture.file("a", 0, &pattern(MIB, 1));
+    let buffer = fixture.buffer(MIB);
+    fixture.read(handle, buffer, 1, 0, 0).unwrap_err();
+    let gpu = fixture.runtime.statistics().unwrap().gpus[0];
+    assert_eq!(totals(&gpu.fastpath[0]), (0, 0, 1));
+}
+
 #[test]
 fn level_zero_counts_nothing_and_says_so() {
     let fixture = Fixture::with(&[("HIPFILE_STATS_LEVEL", "0")], |_, _| {});

@@ -121,8 +121,14 @@ fn each_rule_of_the_fastpath_refuses_with_its_reason() {
     );
     let taught = Candidate { offset_align: 4096, learned: true, ..GOOD };
     assert_eq!(way(taught), Ok(Way::Fallback(Reason::PageAlignment)));
-    assert_eq!(way(Candidate { kind: MemoryKind::Host, ..GOOD }), Ok(Way::Host));
-    assert_eq!(way(Candidate { kind: MemoryKind::Managed, ..GOOD }), Ok(Way::Host));
+    assert_eq!(
+        way(Candidate { kind: MemoryKind::Host, ..GOOD }),
+        Ok(Way::Host(Reason::MemoryType))
+    );
+    assert_eq!(
+        way(Candidate { kind: MemoryKind::Managed, ..GOOD }),
+        Ok(Way::Host(Reason::MemoryType))
+    );
     assert_eq!(
         Candidate { size: 1, ..GOOD }.choose(false),
         Err(Error::AllRefused(Reason::SizeAlignment))
