@@ -7,8 +7,7 @@
 
 use std::cell::Cell;
 use std::os::fd::OwnedFd;
-use std::ptr;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::io::Errno;
 
@@ -26,7 +25,6 @@ const VERSION: u64 = 2;
 const PAGE: usize = 512;
 
 const OWNER: usize = 0;
-const USED: usize = 1;
 const FILES: usize = 2;
 const BUFFERS: usize = 3;
 const REFUSED: usize = 4;
@@ -49,8 +47,7 @@ pub(super) struct Blocks {
 
 /// A thread's own block, or everybody's.
 pub(super) struct Block<'a> {
-    shared: &'a Shared,
-    base: usize,
+    words: &'a [AtomicU64; BLOCK],
     is_own: bool,
 }
 
@@ -66,8 +63,9 @@ impl Blocks {
     }
 
     /// The calling thread's.
-    pub(super) fn mine(&self) -> Block<'_> {
-        let here = ptr::from_ref(self.shared.words()).cast::<u8>().addr();
+    pub(super) fn mine(&self) -> Option<Block<'_>> {
+        let all = self.shared.words();
+        let here = all.as_ptr().addr();
         let index = match MINE.get() {
             (place, index) if place == here => index,
             _ => {
@@ -76,7 +74,8 @@ impl Blocks {
                 index
             }
         };
-        Block { shared: &self.shared, base: PAGE + index * BLOCK, is_own: index > 0 }
+        let words = all.get(PAGE + index * BLOCK..)?.first_chunk()?;
+        Some(Block { words, is_own: index > 0 })
     }
 
     /// A block for the calling thread: the one it had, one that nobody had, or one whose owner is gone.
@@ -107,12 +106,12 @@ fn is_gone(id: u64) -> bool {
 
 impl Block<'_> {
     fn add(&self, word: usize, value: u64) {
+        let Some(word) = self.words.get(word) else { return };
         if self.is_own {
             // Nobody else writes here.
-            self.shared
-                .set(self.base + word, self.shared.get(self.base + word).wrapping_add(value));
+            word.store(word.load(Ordering::Relaxed).wrapping_add(value), Ordering::Relaxed);
         } else {
-            self.shared.add(self.base + word, value);
+            word.fetch_add(value, Ordering::Relaxed);
         }
     }
 
@@ -139,11 +138,9 @@ impl Block<'_> {
     }
 
     pub(super) fn used(&self, way: usize) {
-        let bit = 1_u64 << way;
-        if self.shared.get(self.base + USED) & bit == 0
-            && let Some(word) = self.shared.word(self.base + USED)
-        {
-            word.fetch_or(bit, Ordering::Relaxed);
+        let [_, used, ..] = self.words;
+        if used.load(Ordering::Relaxed) & (1 << way) == 0 {
+            used.fetch_or(1 << way, Ordering::Relaxed);
         }
     }
 }
@@ -233,10 +230,10 @@ mod tests {
             std::thread::scope(|scope| {
                 for _ in 0..OWNERS + 22 {
                     scope.spawn(|| {
-                        blocks.mine().count(Counter::BatchSubmits, 1);
+                        blocks.mine().unwrap().count(Counter::BatchSubmits, 1);
                         barrier.wait();
                         for _ in 0..1000 {
-                            let mine = blocks.mine();
+                            let mine = blocks.mine().unwrap();
                             mine.way(3, 1, 2);
                             mine.used(3);
                             mine.refused(Reason::Forced);
@@ -260,7 +257,7 @@ mod tests {
         for _ in 0..3 * OWNERS {
             std::thread::scope(|scope| {
                 scope.spawn(|| {
-                    let mine = blocks.mine();
+                    let mine = blocks.mine().unwrap();
                     assert!(mine.is_own);
                     mine.file();
                 });

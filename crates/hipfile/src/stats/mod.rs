@@ -184,7 +184,7 @@ impl Stats {
 
     /// The calling thread's counters, if anything is counted.
     fn mine(&self) -> Option<Block<'_>> {
-        Some(self.regions.get()?.as_ref()?.blocks.mine())
+        self.regions.get()?.as_ref()?.blocks.mine()
     }
 
     /// Begins a request of `asked` bytes.

@@ -58,10 +58,4 @@ impl Shared {
             word.store(value, Ordering::Relaxed);
         }
     }
-
-    pub(crate) fn add(&self, index: usize, value: u64) {
-        if let Some(word) = self.word(index) {
-            word.fetch_add(value, Ordering::Relaxed);
-        }
-    }
 }

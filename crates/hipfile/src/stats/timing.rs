@@ -14,7 +14,7 @@ const SMALL: usize = 6;
 const FIRST: u8 = 64;
 
 /// After that, one of so many is.
-const EACH: u8 = 16;
+const EACH: u8 = 32;
 
 thread_local! {
     /// How many requests of a way, direction and size this thread did; then how many since the last that was timed, above [`FIRST`].
