@@ -2,8 +2,9 @@
 
 #![allow(clippy::print_stdout, reason = "a skipped test says so")]
 
+mod browser;
+
 use std::fs;
-use std::path::Path;
 use std::process::Command;
 
 /// What is done to the page after it has loaded; the answer becomes the text of a new element.
@@ -60,13 +61,7 @@ const EXERCISE: &str = r##"<script>
 
 #[test]
 fn the_page_works_in_a_browser() {
-    let browser = ["chromium", "chromium-browser", "google-chrome"]
-        .into_iter()
-        .find(|name| Command::new(name).arg("--version").output().is_ok());
-    let Some(browser) = browser else {
-        println!("skipped, because no Chromium is installed");
-        return;
-    };
+    let Some(browser) = browser::find() else { return };
     let made = Command::new(env!("CARGO_BIN_EXE_fastpath"))
         .args(["matrix", "--format", "html", "--published"])
         .output()
@@ -78,25 +73,6 @@ fn the_page_works_in_a_browser() {
     let file = directory.path().join("page.html");
     fs::write(&file, page.replace("</body>", EXERCISE)).expect("the page is written");
     for width in [1200, 400] {
-        exercise(browser, &file, width, directory.path());
+        browser::exercise(browser, &file, width, false, directory.path());
     }
-}
-
-fn exercise(browser: &str, file: &Path, width: u32, scratch: &Path) {
-    let profile = scratch.join(format!("profile-{width}"));
-    let run = Command::new(browser)
-        .args(["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-quic"])
-        .args(["--disable-background-networking", "--disable-component-update", "--disable-sync"])
-        .args(["--enable-logging=stderr", "--virtual-time-budget=5000", "--dump-dom"])
-        .arg(format!("--user-data-dir={}", profile.display()))
-        .arg(format!("--window-size={width},900"))
-        .arg(format!("file://{}", file.display()))
-        .output()
-        .expect("the browser runs");
-    let dom = String::from_utf8_lossy(&run.stdout);
-    let log = String::from_utf8_lossy(&run.stderr);
-    let said: Vec<&str> = log.lines().filter(|line| line.contains("CONSOLE")).collect();
-    assert!(said.is_empty(), "{width}: {said:?}");
-    let answer = dom.split("<output id=\"answer\">").nth(1).and_then(|rest| rest.split('<').next());
-    assert_eq!(answer, Some("fine"), "{width}");
 }

@@ -91,14 +91,20 @@ fn size(bytes: u64) -> String {
 
 fn conditions(report: &BenchReport) -> String {
     let how = if report.page_cache { "in the page cache" } else { "with O_DIRECT" };
-    format!("{}: a file of {}, {how}", clean(&report.directory), size(report.file_bytes))
+    format!("a file of {}, {how}", size(report.file_bytes))
+}
+
+/// Microseconds in a column: thousands need no fractions.
+fn micros(value: f64) -> String {
+    let digits = if value.abs() < 999.995 { 2 } else { 0 };
+    format!("{value:9.digits$}")
 }
 
 const SIMULATION: &str = "SIMULATION: there is no GPU behind these numbers";
 
 /// As tables for people.
 pub fn bench_text(report: &BenchReport) -> String {
-    let mut out = format!("{}\n", conditions(report));
+    let mut out = format!("{}: {}\n", clean(&report.directory), conditions(report));
     if report.simulation {
         let _ = writeln!(out, "{}", styled(BOLD, SIMULATION));
     }
@@ -117,12 +123,7 @@ pub fn bench_text(report: &BenchReport) -> String {
         let mut rows = vec![head];
         for cell in cells {
             let way = |way: &Measured| {
-                let digits = if way.median_us < 1000.0 { 2 } else { 0 };
-                [
-                    format!("{:9.digits$}", way.median_us),
-                    format!("{:9.digits$}", way.p99_us),
-                    format!("{:9.2}", way.gib_per_second),
-                ]
+                [micros(way.median_us), micros(way.p99_us), format!("{:9.2}", way.gib_per_second)]
             };
             let mut row = vec![right(&size(cell.block))];
             row.extend(way(&cell.floor));
@@ -130,8 +131,8 @@ pub fn bench_text(report: &BenchReport) -> String {
             row.push(format!("{:9.2}", cell.fallback_to_floor));
             if let (Some(fast), Some(bare)) = (&cell.fastpath, &cell.bare) {
                 row.extend(way(fast));
-                row.push(format!("{:9.2}", bare.median_us));
-                row.push(format!("{:9.2}", cell.fastpath_over_bare_us.unwrap_or_default()));
+                row.push(micros(bare.median_us));
+                row.push(micros(cell.fastpath_over_bare_us.unwrap_or_default()));
             }
             rows.push(row);
         }
@@ -141,49 +142,82 @@ pub fn bench_text(report: &BenchReport) -> String {
     out
 }
 
-/// One panel's place, in pixels.
-const PANEL: (f64, f64) = (520.0, 260.0);
-const MARGIN: f64 = 64.0;
-const TOP: f64 = 96.0;
+/// Where a panel's curves are, in pixels.
+const PLOT: (f64, f64) = (480.0, 260.0);
+/// Their left and upper end in the panel, and the panel's size with its labels.
+const ORIGIN: (f64, f64) = (64.0, 28.0);
+const PANEL: (f64, f64) = (584.0, 336.0);
+/// A head's height, and of each of its lines.
+const HEAD: f64 = 146.0;
+const LINE: f64 = 22.0;
+/// What a label of the lower axis takes, also in the larger letters of a narrow window.
+const LABEL: f64 = 66.0;
+/// Characters of a directory's name that fit.
+const LONGEST_NAME: usize = 54;
 
 /// As a plot that needs no other file: throughput over the size of a request, one panel for each direction and number of threads. It
-/// follows the reader's light or dark preference.
+/// follows the reader's light or dark preference, and the panels stand below each other where the window is narrow.
 #[allow(clippy::cast_precision_loss, reason = "places in a picture")]
 pub fn bench_svg(report: &BenchReport) -> String {
     let groups = groups(report);
-    let lines = groups.len().div_ceil(2).max(1);
-    let width = MARGIN + 2.0 * (PANEL.0 + MARGIN);
-    let height = TOP + lines as f64 * (PANEL.1 + MARGIN + 16.0);
+    let width = PANEL.0 * groups.len().clamp(1, 2) as f64;
+    let height = HEAD + groups.len().div_ceil(2).max(1) as f64 * PANEL.1;
     let mut out = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\" role=\"img\" \
-         aria-label=\"Throughput of fastpath and fallback\">\n<style>{STYLE}</style>\n\
-         <rect class=\"page\" width=\"{width}\" height=\"{height}\"/>\n\
-         <text class=\"heading\" x=\"{MARGIN}\" y=\"32\">Throughput in GiB/s</text>\n\
-         <text class=\"soft\" x=\"{MARGIN}\" y=\"54\">{}</text>\n",
-        escape(&conditions(report))
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"bench\" width=\"{width}\" height=\"{height}\" style=\"--panels:{}\" \
+         role=\"img\" aria-label=\"Throughput of fastpath and fallback\">\n<style>{}</style>\n\
+         <rect class=\"page\" width=\"100%\" height=\"100%\"/>\n<g class=\"head\">\n\
+         <text class=\"heading\" x=\"{}\" y=\"30\">Throughput in GiB/s</text>\n",
+        groups.len().max(1),
+        style(),
+        ORIGIN.0
     );
+    let mut y = 30.0;
+    let mut line = |class: &str, text: &str| {
+        y += LINE;
+        let _ = writeln!(
+            out,
+            "<text class=\"{class}\" x=\"{}\" y=\"{y}\">{}</text>",
+            ORIGIN.0,
+            escape(text)
+        );
+    };
     if report.simulation {
+        line("loud", SIMULATION);
+    }
+    line("soft", &ending(&clean(&report.directory)));
+    line("soft", &conditions(report));
+    y += LINE;
+    let is_shown = |way: &&&str| report.cells.iter().any(|cell| of(cell, way).is_some());
+    for (at, name) in WAYS.iter().filter(is_shown).enumerate() {
+        let x = ORIGIN.0 + at as f64 * 92.0;
         let _ = writeln!(
             out,
-            "<text class=\"loud\" x=\"{}\" y=\"32\" text-anchor=\"end\">{SIMULATION}</text>",
-            width - MARGIN
+            "<path class=\"line {name}\" d=\"M{x} {}h26\"/><text class=\"soft\" x=\"{}\" y=\"{y}\">{name}</text>",
+            y - 4.0,
+            x + 32.0
         );
     }
-    for (at, name) in WAYS.iter().enumerate() {
-        let x = MARGIN + at as f64 * 130.0;
-        let _ = writeln!(
-            out,
-            "<path class=\"line {name}\" d=\"M{x} 74h26\"/><text class=\"soft\" x=\"{}\" y=\"78\">{name}</text>",
-            x + 34.0
-        );
-    }
+    out.push_str("</g>\n");
     for (at, cells) in groups.iter().enumerate() {
-        let x = MARGIN + (at % 2) as f64 * (PANEL.0 + MARGIN);
-        let y = TOP + 20.0 + (at / 2) as f64 * (PANEL.1 + MARGIN + 16.0);
-        panel(&mut out, cells, x, y);
+        let _ = writeln!(
+            out,
+            "<g class=\"panel\" transform=\"translate({},{})\" style=\"--at:{at}\">",
+            (at % 2) as f64 * PANEL.0,
+            HEAD + (at / 2) as f64 * PANEL.1
+        );
+        panel(&mut out, cells);
+        out.push_str("</g>\n");
     }
     out.push_str("</svg>\n");
     out
+}
+
+/// The end of a name, which tells more than its begin.
+fn ending(name: &str) -> String {
+    match name.char_indices().rev().nth(LONGEST_NAME - 1) {
+        Some((at, _)) if at > 0 => format!("\u{2026}{}", &name[at..]),
+        _ => name.to_owned(),
+    }
 }
 
 const WAYS: [&str; 4] = ["floor", "fallback", "fastpath", "bare"];
@@ -199,19 +233,20 @@ fn of<'a>(cell: &'a BenchCell, way: &str) -> Option<&'a Measured> {
 
 /// Both axes are logarithmic; grid lines are powers of ten.
 #[allow(clippy::cast_precision_loss, reason = "places in a picture")]
-fn panel(out: &mut String, cells: &[BenchCell], left: f64, top: f64) {
+fn panel(out: &mut String, cells: &[BenchCell]) {
+    let (left, top) = ORIGIN;
     let values = cells.iter().flat_map(|cell| WAYS.iter().filter_map(|way| of(cell, way)));
     let values = values.map(|way| way.gib_per_second.max(1e-3).log10());
     let (low, high) =
         values.fold((f64::MAX, f64::MIN), |(low, high), value| (low.min(value), high.max(value)));
     let (low, high) = (low.floor(), high.ceil().max(low.floor() + 1.0));
-    let last = cells.len().saturating_sub(1).max(1) as f64;
-    let x = |at: usize| left + PANEL.0 * at as f64 / last;
-    let y = |gib: f64| top + PANEL.1 * (high - gib.max(1e-3).log10()) / (high - low);
+    let steps = cells.len().saturating_sub(1) as f64;
+    let x = |at: usize| left + PLOT.0 * if steps > 0.0 { at as f64 / steps } else { 0.5 };
+    let y = |gib: f64| top + PLOT.1 * (high - gib.max(1e-3).log10()) / (high - low);
     let _ = writeln!(
         out,
         "<text class=\"title\" x=\"{left}\" y=\"{:.0}\">{}</text>",
-        top - 8.0,
+        top - 10.0,
         escape(&title(cells))
     );
     let mut power = low;
@@ -220,19 +255,22 @@ fn panel(out: &mut String, cells: &[BenchCell], left: f64, top: f64) {
         let _ = writeln!(
             out,
             "<path class=\"grid\" d=\"M{left} {at:.1}h{}\"/><text class=\"soft\" x=\"{:.0}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
-            PANEL.0,
-            left - 6.0,
+            PLOT.0,
+            left - 8.0,
             at + 4.0,
             10_f64.powf(power)
         );
         power += 1.0;
     }
-    for (at, cell) in cells.iter().enumerate() {
+    // Not more labels than have room.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a small count")]
+    let every = (LABEL * steps / PLOT.0).ceil().max(1.0) as usize;
+    for (at, cell) in cells.iter().enumerate().step_by(every) {
         let _ = writeln!(
             out,
             "<text class=\"soft\" x=\"{:.1}\" y=\"{:.0}\" text-anchor=\"middle\">{}</text>",
             x(at),
-            top + PANEL.1 + 18.0,
+            top + PLOT.1 + 28.0,
             size(cell.block)
         );
     }
@@ -260,12 +298,25 @@ fn panel(out: &mut String, cells: &[BenchCell], left: f64, top: f64) {
     }
 }
 
+fn style() -> String {
+    let places = [
+        ("BELOW_TWO", 2.0 * PANEL.0 - 1.0),
+        ("BELOW_ONE", PANEL.0 - 1.0),
+        ("WIDTH", PANEL.0),
+        ("HEIGHT", PANEL.1),
+        ("HEAD", HEAD),
+    ];
+    let put = |style: String, (name, pixels)| style.replace(name, &format!("{pixels}px"));
+    places.into_iter().fold(STYLE.to_owned(), put)
+}
+
 /// Ways differ in their dashes too, not in colour alone.
 const STYLE: &str = "
 svg{--page:#ffffff;--ink:#1b1f24;--soft:#57606a;--grid:#d8dee4;--floor:#57606a;--fallback:#0969da;--fastpath:#1a7f37;--bare:#9a6700;\
 --loud:#cf222e;color-scheme:light dark}
 @media (prefers-color-scheme:dark){svg{--page:#0d1117;--ink:#e6edf3;--soft:#9da7b1;--grid:#262c36;--floor:#9da7b1;--fallback:#58a6ff;\
 --fastpath:#3fb950;--bare:#d29922;--loud:#ff7b72}}
+svg.bench{background:var(--page)}
 text{font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,'Liberation Mono',monospace;font-size:12px;fill:var(--ink)}
 .page{fill:var(--page)}
 .heading{font-size:18px;font-weight:600}
@@ -279,4 +330,8 @@ text.loud{fill:var(--loud);font-weight:600}
 .line.fastpath{stroke:var(--fastpath)}
 .line.bare{stroke:var(--bare);stroke-dasharray:2 4}
 .dot.floor{fill:var(--floor)}.dot.fallback{fill:var(--fallback)}.dot.fastpath{fill:var(--fastpath)}.dot.bare{fill:var(--bare)}
+@media (max-width:BELOW_TWO){svg.bench{--scale:1;width:calc(WIDTH*var(--scale));height:calc(HEAD + var(--panels)*HEIGHT*var(--scale))}
+.panel{transform:translate(0,calc(HEAD + var(--at)*HEIGHT*var(--scale))) scale(var(--scale))}}
+@media (max-width:BELOW_ONE){svg.bench{--scale:.68}.head{transform:translateX(-48px)}.panel text,.panel text.soft{font-size:16px}}
+@media (max-width:396px){svg.bench{--scale:.6}}
 ";

@@ -2,6 +2,8 @@
 
 #![allow(clippy::print_stdout, reason = "a skipped test says so")]
 
+#[path = "../browser/mod.rs"]
+mod browser;
 mod copies;
 mod corruption;
 mod ends;

@@ -10,6 +10,7 @@ use std::process::{Child, Command, Stdio};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::ends::send;
+use super::measurements::assert_fits;
 use super::{Host, busy, link, output, wait_until};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_fastpath");
@@ -223,6 +224,7 @@ fn stats_shows_a_programs_io_and_why_it_was_not_direct() {
     let (code, out, error) = output(&mut command);
     assert_eq!((code, error.as_str()), (0, ""));
     let report: serde_json::Value = serde_json::from_str(&out).expect("JSON");
+    assert_fits(&report, include_str!("../../../../docs/schema/stats.schema.json"));
     assert_eq!((&report["schema"], &report["level"]), (&"fastpath.stats/1".into(), &1.into()));
     assert_eq!(
         (&report["files"], &report["buffers"], &report["refused"]),
