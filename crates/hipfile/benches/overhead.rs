@@ -12,7 +12,7 @@
 
 use std::fs::File;
 use std::os::fd::AsRawFd as _;
-use std::os::unix::fs::FileExt as _;
+use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::Path;
 use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
@@ -57,7 +57,8 @@ impl Way {
 struct Bench {
     gpu: Arc<dyn Gpu>,
     empty: tempfile::TempDir,
-    file: File,
+    /// Buffered and direct.
+    files: [File; 2],
 }
 
 impl Bench {
@@ -75,8 +76,10 @@ impl Bench {
         Arc::new(Runtime::new(options))
     }
 
+    /// Each way uses the client's own open file, which the kernel counts for all threads: it does not differ between what is compared.
     fn handle(&self, runtime: &Runtime) -> u64 {
-        let file = self.file.try_clone().unwrap();
+        let file =
+            self.files[usize::from(!runtime.config().forces_fallback())].try_clone().unwrap();
         // The runtime keeps a descriptor of its own.
         runtime.handle_register(1, file.as_raw_fd()).unwrap()
     }
@@ -163,10 +166,14 @@ fn main() {
     let library = hip_sim::layout::lay_out(folder.path()).unwrap();
     let gpu: Arc<dyn Gpu> = Arc::new(Hip::open(&library.display().to_string()).unwrap());
     let place = Path::new("/dev/shm");
-    let file = if place.is_dir() { tempfile::tempfile_in(place) } else { tempfile::tempfile() };
-    let file = file.unwrap();
-    file.write_all_at(&vec![7; 2 << 20], 0).unwrap();
-    let bench = Bench { gpu, empty: tempfile::tempdir().unwrap(), file };
+    let made = if place.is_dir() { tempfile::tempfile_in(place) } else { tempfile::tempfile() };
+    let made = made.unwrap();
+    made.write_all_at(&vec![7; 2 << 20], 0).unwrap();
+    let files = [0, libc::O_DIRECT].map(|flags| {
+        let path = format!("/proc/self/fd/{}", made.as_raw_fd());
+        File::options().read(true).write(true).custom_flags(flags).open(path).unwrap()
+    });
+    let bench = Bench { gpu, empty: tempfile::tempdir().unwrap(), files };
     let directions = [(Direction::Read, "read"), (Direction::Write, "write")];
     for (fallback, name) in [(true, "fallback"), (false, "fastpath")] {
         for (direction, word) in directions {

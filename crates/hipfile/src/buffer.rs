@@ -6,6 +6,7 @@ use crate::error::Error;
 
 /// A range of memory, as HIP knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(align(64))]
 pub(crate) struct Buffer {
     /// Its first byte.
     pub(crate) address: usize,

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::error::Error;
-use crate::registry::{Handles, Kept, Registry};
+use crate::registry::{Handles, Kept, Replicated};
 use crate::sync::{Arc, AtomicI64, Mutex, Ordering, lock};
 
 /// A registered thing that has a number of its owner's, which may come to mean another one.
@@ -23,8 +23,8 @@ pub(crate) struct Driver<F, B> {
     /// Handles of files by their owner's number. Whoever changes the count or registers holds it, never during I/O.
     numbers: Mutex<HashMap<i32, u64>>,
     handles: Handles,
-    files: Registry<F>,
-    buffers: Registry<B>,
+    files: Replicated<F>,
+    buffers: Replicated<B>,
 }
 
 /// What a last close gave up. Files close when it is dropped, or when the last I/O on them ends.
@@ -33,14 +33,14 @@ pub(crate) struct Closed<F, B>(
     #[expect(dead_code, reason = "held to be dropped without a lock")] Vec<Arc<B>>,
 );
 
-impl<F: Numbered, B> Driver<F, B> {
+impl<F: Numbered + Clone, B: Clone> Driver<F, B> {
     pub(crate) fn new() -> Self {
         Self {
             count: AtomicI64::new(0),
             numbers: Mutex::new(HashMap::new()),
             handles: Handles::new(1),
-            files: Registry::new(),
-            buffers: Registry::new(),
+            files: Replicated::new(),
+            buffers: Replicated::new(),
         }
     }
 
@@ -98,7 +98,6 @@ impl<F: Numbered, B> Driver<F, B> {
     /// that means another file by now is not: the old file keeps its handle.
     pub(crate) fn add_file(&self, file: F) -> Result<u64, Error> {
         let number = file.number();
-        let file = Arc::new(file);
         let mut numbers = lock(&self.numbers);
         let before = numbers.get(&number).and_then(|handle| self.files.get(*handle));
         if before.is_some_and(|before| before.is_same(&file)) {
@@ -106,7 +105,7 @@ impl<F: Numbered, B> Driver<F, B> {
         }
         self.ensure_open();
         let handle = self.handles.next();
-        self.files.insert(handle, file);
+        self.files.insert(handle, &file);
         numbers.insert(number, handle);
         Ok(handle)
     }
@@ -129,7 +128,7 @@ impl<F: Numbered, B> Driver<F, B> {
     pub(crate) fn add_buffer(&self, address: u64, buffer: B) -> Result<(), Error> {
         let _numbers = lock(&self.numbers);
         self.ensure_open();
-        if self.buffers.insert(address, Arc::new(buffer)) {
+        if self.buffers.insert(address, &buffer) {
             Ok(())
         } else {
             Err(Error::BufferRegistered(address as usize))
@@ -142,7 +141,7 @@ impl<F: Numbered, B> Driver<F, B> {
 
     pub(crate) fn remove_buffer(&self, address: u64) -> Result<(), Error> {
         match self.buffers.remove_unused(address) {
-            Ok(_) => Ok(()),
+            Ok(()) => Ok(()),
             Err(Kept::Missing) => Err(Error::BufferNotRegistered(address as usize)),
             Err(Kept::InUse) => Err(Error::BufferInUse(address as usize)),
         }

@@ -1,6 +1,8 @@
 //! A registered file: what was learned of it once, and what its fastpath taught since.
 
+use std::ops::Deref;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 
 use fastpath_host::Tree;
@@ -11,6 +13,7 @@ use crate::choose::{REASONS, Reason};
 use crate::driver::Numbered;
 use crate::error::Error;
 use crate::filesystem::FileSystems;
+use crate::sync::{GROUPS, group};
 
 /// What direct I/O is aligned to where the file system does not tell.
 const USUAL_ALIGN: u32 = 4096;
@@ -24,10 +27,23 @@ const GPUS: usize = 16;
 /// After so many refusals in a row a GPU is not asked again for this file.
 const PATIENCE: u8 = 4;
 
-/// A registered file. It has descriptors of its own: a number that its program closes and uses again leads to no other file.
-/// As everywhere, closing any descriptor of a file drops the process's POSIX record locks on it, which deregistration does.
+/// A registered file. Clones are one file; each keeps others from what a processor has of it.
+#[derive(Clone, Debug)]
+#[repr(align(64))]
+pub(crate) struct File(Arc<Opened>);
+
+impl Deref for File {
+    type Target = Opened;
+
+    fn deref(&self) -> &Opened {
+        &self.0
+    }
+}
+
+/// What there is once of a file. It has descriptors of its own: a number that its program closes and uses again leads to no other
+/// file. As everywhere, closing any descriptor of a file drops the process's POSIX record locks on it, which deregistration does.
 #[derive(Debug)]
-pub(crate) struct File {
+pub(crate) struct Opened {
     /// The client's descriptor, which may mean another file by now.
     number: RawFd,
     identity: (u64, u64),
@@ -43,8 +59,18 @@ pub(crate) struct File {
     /// Whether the driver wants pages, whatever the file says.
     wants_pages: AtomicBool,
     refusals: [Refusals; GPUS],
-    reasons: [AtomicU64; REASONS],
+    /// Those that were met, a bit each.
+    met: AtomicU64,
+    reasons: [Reasons; GROUPS],
 }
+
+/// How often a group of threads met each reason.
+#[derive(Debug)]
+#[repr(align(64))]
+struct Reasons([AtomicU64; REASONS]);
+
+// Each has a bit.
+const _: () = assert!(REASONS <= 64);
 
 /// How often in a row a GPU was refused to a file, and for which reason last.
 #[derive(Debug, Default)]
@@ -100,7 +126,7 @@ impl File {
         } else {
             file_systems.refusal(tree, device)
         };
-        Ok(Self {
+        Ok(Self(Arc::new(Opened {
             number,
             identity: (rustix::fs::makedev(device.0, device.1), stat.stx_ino),
             own,
@@ -112,10 +138,13 @@ impl File {
             refused,
             wants_pages: AtomicBool::new(false),
             refusals: Default::default(),
-            reasons: std::array::from_fn(|_| AtomicU64::new(0)),
-        })
+            met: AtomicU64::new(0),
+            reasons: std::array::from_fn(|_| Reasons([const { AtomicU64::new(0) }; REASONS])),
+        })))
     }
+}
 
+impl Opened {
     /// The descriptor through the page cache; without `/proc` the only one there is.
     pub(crate) fn buffered(&self) -> BorrowedFd<'_> {
         match &self.other {
@@ -209,15 +238,21 @@ impl File {
 
     /// Counts a reason; true the first time.
     pub(crate) fn count(&self, reason: Reason) -> bool {
-        self.reasons
-            .get(reason as usize)
-            .is_some_and(|count| count.fetch_add(1, Ordering::Relaxed) == 0)
+        if let Some(count) = self.reasons.get(group()).and_then(|all| all.0.get(reason as usize)) {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+        let bit = 1 << reason as usize;
+        self.met.load(Ordering::Relaxed) & bit == 0
+            && self.met.fetch_or(bit, Ordering::Relaxed) & bit == 0
     }
 
     /// How often each reason was met.
     pub(crate) fn reasons(&self) -> Vec<(Reason, u64)> {
-        let counted = Reason::ALL.iter().zip(&self.reasons);
-        let counted = counted.map(|(reason, count)| (*reason, count.load(Ordering::Relaxed)));
+        let of = |reason: Reason| {
+            let counts = self.reasons.iter().filter_map(|all| all.0.get(reason as usize));
+            counts.map(|count| count.load(Ordering::Relaxed)).sum()
+        };
+        let counted = Reason::ALL.iter().map(|reason| (*reason, of(*reason)));
         counted.filter(|(_, count)| *count > 0).collect()
     }
 }

@@ -3,24 +3,12 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-use crate::sync::{Arc, AtomicU64, Ordering, RwLock};
-
-/// Threads that look up different entries rarely meet.
-const SHARDS: usize = 16;
+use crate::sync::{Arc, AtomicU64, GROUPS, Ordering, RwLock, SHARDS, group};
 
 /// Entries by number. An entry that was found stays whole while it is used, also if it is taken out meanwhile.
 #[derive(Debug)]
 pub(crate) struct Registry<T> {
     shards: [RwLock<HashMap<u64, Arc<T>>>; SHARDS],
-}
-
-/// Why an entry was not taken out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kept {
-    /// There is none.
-    Missing,
-    /// Someone uses it.
-    InUse,
 }
 
 impl<T> Registry<T> {
@@ -56,17 +44,6 @@ impl<T> Registry<T> {
         crate::sync::write(self.shard(key)).remove(&key)
     }
 
-    /// Takes an entry out unless someone uses it.
-    pub(crate) fn remove_unused(&self, key: u64) -> Result<Arc<T>, Kept> {
-        let mut shard = crate::sync::write(self.shard(key));
-        match shard.entry(key) {
-            Entry::Vacant(_) => Err(Kept::Missing),
-            // Nobody can find it while the shard is locked, so the count only falls.
-            Entry::Occupied(entry) if Arc::strong_count(entry.get()) > 1 => Err(Kept::InUse),
-            Entry::Occupied(entry) => Ok(entry.remove()),
-        }
-    }
-
     /// Takes everything out.
     pub(crate) fn drain(&self) -> Vec<Arc<T>> {
         let drained =
@@ -78,6 +55,85 @@ impl<T> Registry<T> {
     pub(crate) fn len(&self) -> usize {
         self.shards.iter().map(|shard| crate::sync::read(shard).len()).sum()
     }
+}
+
+/// The same for what many threads use all the time: each of a few groups of threads has locks and counts of its own, so that finding
+/// an entry waits for no other processor. An entry is many clones of one thing.
+#[derive(Debug)]
+pub(crate) struct Replicated<T> {
+    replicas: [Replica<T>; GROUPS],
+}
+
+/// Two share nothing that a processor keeps.
+#[derive(Debug)]
+#[repr(align(128))]
+struct Replica<T>(Registry<T>);
+
+impl<T: Clone> Replicated<T> {
+    pub(crate) fn new() -> Self {
+        Self { replicas: std::array::from_fn(|_| Replica(Registry::new())) }
+    }
+
+    fn each(&self) -> impl Iterator<Item = &Registry<T>> {
+        self.replicas.iter().map(|replica| &replica.0)
+    }
+
+    /// See [`Registry::get`].
+    pub(crate) fn get(&self, key: u64) -> Option<Arc<T>> {
+        self.replicas.get(group())?.0.get(key)
+    }
+
+    /// See [`Registry::insert`].
+    pub(crate) fn insert(&self, key: u64, value: &T) -> bool {
+        let mut shards: Vec<_> =
+            self.each().map(|replica| crate::sync::write(replica.shard(key))).collect();
+        if shards.iter().any(|shard| shard.contains_key(&key)) {
+            return false;
+        }
+        for shard in &mut shards {
+            shard.insert(key, Arc::new(value.clone()));
+        }
+        true
+    }
+
+    /// See [`Registry::remove`].
+    pub(crate) fn remove(&self, key: u64) -> Option<Arc<T>> {
+        let all: Vec<Option<Arc<T>>> = self.each().map(|replica| replica.remove(key)).collect();
+        all.into_iter().flatten().next()
+    }
+
+    /// Takes an entry out unless someone uses it.
+    pub(crate) fn remove_unused(&self, key: u64) -> Result<(), Kept> {
+        let mut shards: Vec<_> =
+            self.each().map(|replica| crate::sync::write(replica.shard(key))).collect();
+        // Nobody can find it while all shards are locked, so the counts only fall.
+        let is_used = |entry: Option<&Arc<T>>| entry.is_some_and(|it| Arc::strong_count(it) > 1);
+        if shards.iter().any(|shard| is_used(shard.get(&key))) {
+            return Err(Kept::InUse);
+        }
+        let removed: Vec<_> = shards.iter_mut().map(|shard| shard.remove(&key)).collect();
+        drop(shards);
+        removed.iter().any(Option::is_some).then_some(()).ok_or(Kept::Missing)
+    }
+
+    /// See [`Registry::drain`].
+    pub(crate) fn drain(&self) -> Vec<Arc<T>> {
+        self.each().flat_map(Registry::drain).collect()
+    }
+
+    /// See [`Registry::len`].
+    pub(crate) fn len(&self) -> usize {
+        self.each().next().map_or(0, Registry::len)
+    }
+}
+
+/// Why an entry was not taken out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kept {
+    /// There is none.
+    Missing,
+    /// Someone uses it.
+    InUse,
 }
 
 /// Gives handles: never zero, never the same twice, and no address that a program could read through.

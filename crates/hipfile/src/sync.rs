@@ -1,9 +1,33 @@
 //! The locks and counters of registrations; the model tests exchange them for modelled ones. A lock whose holder panicked is taken
 //! all the same: what it protects is changed in one step each.
 
+use std::cell::Cell;
+use std::sync::atomic::AtomicUsize;
 pub(crate) use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 pub(crate) use std::sync::{Arc, Mutex, RwLock};
 use std::sync::{MutexGuard, PoisonError, RwLockReadGuard, RwLockWriteGuard};
+
+/// Locks for a registry's entries: threads that look up different ones rarely meet.
+pub(crate) const SHARDS: usize = 16;
+
+/// Groups of threads that share counts.
+pub(crate) const GROUPS: usize = 8;
+
+thread_local! {
+    static GROUP: Cell<usize> = const { Cell::new(GROUPS) };
+}
+
+/// The calling thread's group, below [`GROUPS`].
+pub(crate) fn group() -> usize {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    let known = GROUP.get();
+    if known < GROUPS {
+        return known;
+    }
+    let group = NEXT.fetch_add(1, Ordering::Relaxed) % GROUPS;
+    GROUP.set(group);
+    group
+}
 
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)

@@ -11,6 +11,20 @@ mod sync {
     pub(crate) use loom::sync::{Arc, Mutex, RwLock};
     use loom::sync::{MutexGuard, RwLockReadGuard, RwLockWriteGuard};
 
+    pub(crate) const SHARDS: usize = 2;
+    pub(crate) const GROUPS: usize = 2;
+
+    loom::thread_local! {
+        static GROUP: usize = {
+            // Threads of a model begin one after the other, the first one first.
+            usize::from(format!("{:?}", loom::thread::current().id()).contains('1'))
+        };
+    }
+
+    pub(crate) fn group() -> usize {
+        GROUP.with(|group| *group)
+    }
+
     pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
         mutex.lock().unwrap()
     }
@@ -41,7 +55,7 @@ use loom::sync::Arc;
 use loom::thread;
 
 /// A file with its number, and which one it is.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct File(i32, u32);
 
 impl driver::Numbered for File {
@@ -72,6 +86,16 @@ fn explore<A: 'static, B: 'static>(
         let first = thread.join().unwrap();
         check(&driver, first, second);
     });
+}
+
+#[test]
+fn the_threads_of_a_model_are_in_different_groups() {
+    explore(
+        |_| {},
+        |_| sync::group(),
+        |_| sync::group(),
+        |_, first, second| assert_ne!(first, second),
+    );
 }
 
 #[test]
