@@ -35,6 +35,11 @@ const SMALL: usize = 64 << 10;
 const TABLE: usize = 16 << 20;
 
 impl OsRelease {
+    /// Whether the distribution is one of these, or says that it is like one of them.
+    pub fn is_of(&self, ids: &[&str]) -> bool {
+        ids.contains(&self.id.as_str()) || self.like.iter().any(|id| ids.contains(&id.as_str()))
+    }
+
     /// Reads `/etc/os-release`, else `/usr/lib/os-release`. Nothing there gives empty fields.
     pub fn read(tree: &dyn Tree) -> Self {
         let want = Want::lines(SMALL, keep_os_release);

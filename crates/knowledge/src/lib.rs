@@ -19,6 +19,7 @@ mod matrix;
 mod pattern;
 mod release;
 mod remedy;
+mod since;
 mod storage;
 mod version;
 
@@ -37,5 +38,6 @@ pub use remedy::{
     BadVerdict, Driver, DriverBuild, Family, Reboot, Refresh, Remedy, RemedyKernel, RemedyKind,
     When,
 };
+pub use since::{Feature, Since};
 pub use storage::{StorageRule, Treatment, storage};
 pub use version::{Constraint, compare};

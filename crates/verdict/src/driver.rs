@@ -4,7 +4,7 @@ use fastpath_host::Evidence;
 use fastpath_host::Unread;
 use fastpath_host::driver::{DkmsBuild, DriverFacts, Gpu, Loaded, Node};
 use fastpath_host::pci::{Address, Function, Got, PciFacts, Role};
-use fastpath_knowledge::{DriverBuild, Knowledge};
+use fastpath_knowledge::{DriverBuild, Feature, Knowledge};
 use serde::{Deserialize, Serialize};
 
 use crate::hint::{Hint, hints};
@@ -263,7 +263,7 @@ impl Case<'_> {
             ),
             Reason::DriverTooOld => (
                 format!("the loaded amdgpu{build} is too old for AIS"),
-                "AIS came with amdgpu-dkms 30.20.1.",
+                &format!("AIS came with amdgpu-dkms {}.", Feature::DriverWithAis.since()),
             ),
             Reason::DriverUnreadable => (
                 "what driver is loaded cannot be told".to_owned(),
@@ -294,8 +294,11 @@ impl Case<'_> {
                 format!(
                     "the driver{build} has not registered the memory of {names} for peer-to-peer DMA"
                 ),
-                "The driver can do AIS, but did not set it up for this GPU. It is silent about why: the kernel may lack \
-                 CONFIG_PCI_P2PDMA, or the memory's address may be out of the kernel's reach (before Linux 6.15: KASLR).",
+                &format!(
+                    "The driver can do AIS, but did not set it up for this GPU. It is silent about why: the kernel may lack \
+                     CONFIG_PCI_P2PDMA, or the memory's address may be out of the kernel's reach (before Linux {}: KASLR).",
+                    Feature::KernelMapsAllWithKaslr.since()
+                ),
             ),
             _ => (
                 format!(
@@ -390,7 +393,10 @@ impl Case<'_> {
             )),
             Reason::DriverTooOld | Reason::DriverWithoutAis => Some(self.install(
                 hints::UPDATE_DRIVER,
-                "update AMD's driver, amdgpu-dkms, to 30.20.1 or newer",
+                &format!(
+                    "update AMD's driver, amdgpu-dkms, to {} or newer",
+                    Feature::DriverWithAis.since()
+                ),
             )),
             Reason::AmdgpuNotLoaded => {
                 let commands = ["sudo modprobe amdgpu", "sudo dmesg | grep -i amdgpu"];

@@ -2,7 +2,7 @@
 
 use fastpath_host::Evidence;
 use fastpath_host::runtime::{Asked, Image, Library, Place, RuntimeFacts, exports};
-use fastpath_knowledge::Knowledge;
+use fastpath_knowledge::{Feature, Knowledge};
 use serde::{Deserialize, Serialize};
 
 use crate::hint::{Hint, hints};
@@ -108,7 +108,7 @@ impl Case<'_> {
     /// The requirement itself.
     fn library(&self, reason: Reason) -> Finding {
         let name = self.first.map_or_else(String::new, named);
-        let (status, summary, explanation) = match reason {
+        let (status, summary, explanation): (Status, String, &str) = match reason {
             Reason::RuntimeReady => (
                 Status::Pass,
                 format!("{name} has hipAmdFileRead and hipAmdFileWrite"),
@@ -117,8 +117,11 @@ impl Case<'_> {
             Reason::RuntimeWithoutAis => (
                 Status::Fail,
                 format!("{name} lacks {}", self.missing().join(" and ")),
-                "hipFile calls the fastpath by hipAmdFileRead and hipAmdFileWrite, which the HIP runtime has since ROCm 7.2. \
-                 Without them every transfer takes the fallback.",
+                &format!(
+                    "hipFile calls the fastpath by hipAmdFileRead and hipAmdFileWrite, which the HIP runtime has since ROCm {}. \
+                     Without them every transfer takes the fallback.",
+                    Feature::RuntimeWithAis.since()
+                ),
             ),
             Reason::RuntimeMissing => (
                 Status::Fail,
@@ -203,7 +206,10 @@ impl Case<'_> {
                 Some(Hint::new(hints::OTHER_RUNTIME, text, vec![command]))
             }
             Reason::RuntimeWithoutAis | Reason::RuntimeMissing => {
-                let text = "install ROCm 7.2 or newer: https://rocm.docs.amd.com/projects/install-on-linux/en/latest/";
+                let text = format!(
+                    "install ROCm {} or newer: https://rocm.docs.amd.com/projects/install-on-linux/en/latest/",
+                    Feature::RuntimeWithAis.since()
+                );
                 Some(Hint::new(hints::INSTALL_ROCM, text, Vec::new()))
             }
             Reason::RuntimeUnreadable

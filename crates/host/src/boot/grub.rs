@@ -895,9 +895,8 @@ fn guess(host: Host<'_>, defaults: &Defaults, choice: &Choice) -> Result<Found, 
         Chooser::Literal => format!("GRUB_DEFAULT={}", shown(&choice.value)),
         Chooser::Nothing => "GRUB_DEFAULT unset".to_owned(),
     };
-    let debian = host.os.id == "debian"
-        || host.os.id == "ubuntu"
-        || host.os.like.iter().any(|id| id == "debian" || id == "ubuntu");
+    // Theirs puts the newest kernel first: a trait of the family, and of no version.
+    let debian = host.os.is_of(&["debian", "ubuntu"]);
     match host.installed {
         [] => Err(Unknown::new("no installed kernel was found")),
         [newest, rest @ ..] if debian || rest.is_empty() => Ok(Found {

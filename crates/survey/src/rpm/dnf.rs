@@ -187,8 +187,8 @@ impl Reader<'_> {
     ) -> HashMap<String, String> {
         let version = os.version.as_str();
         let (major, minor) = version.split_once('.').unwrap_or((version, ""));
-        let enterprise = ["rhel", "rocky", "almalinux", "ol", "centos"].contains(&os.id.as_str())
-            || os.like.iter().any(|like| like == "rhel");
+        // EL and its rebuilds by their names in os-release, a trait of the family and of no version. Oracle's is like Fedora only.
+        let enterprise = os.is_of(&["rhel", "rocky", "almalinux", "ol", "centos"]);
         let base = match arch {
             "i386" | "i486" | "i586" | "i686" => "i386",
             other => other,

@@ -133,8 +133,8 @@ fn absent_because(witness: &Witness, release: Option<&Release>) -> Option<String
     let version = header.as_ref().or(release)?.major_minor()?;
     if version < FIRST {
         return Some(format!(
-            "the option came with Linux 4.20, this is {}.{}",
-            version.0, version.1
+            "the option came with Linux {}.{}, this is {}.{}",
+            FIRST.0, FIRST.1, version.0, version.1
         ));
     }
     match witness.companion(Symbol::ZoneDevice)? {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use fastpath_host::Evidence;
 use fastpath_host::pci::{Acs, Address, Architecture, DEVICES, Function, Got, PciFacts};
-use fastpath_knowledge::{Advisory, Effect, Release, compare};
+use fastpath_knowledge::{Advisory, Effect, Feature, Release, compare};
 
 use super::walk::Walker;
 use super::{Judged, PathVerdict};
@@ -332,12 +332,12 @@ impl Case<'_> {
         (omitted > 0).then(|| new(finding::PATH_OMITTED, Status::Warn, summary, explanation, None))
     }
 
-    /// Before Linux 6.15, address space randomisation on x86 shrinks the kernel's map of memory to what there is plus some room;
+    /// In older kernels address space randomisation on x86 shrinks the kernel's map of memory to what there is plus some room;
     /// a BAR above its end cannot be registered. Whether a distribution has taken the change over is not known.
     fn kaslr(&self) -> Option<Finding> {
-        const FIXED: &str = "6.15";
+        let fixed = Feature::KernelMapsAllWithKaslr.since();
         let machine = &self.facts.machine;
-        let release = self.release.filter(|one| compare(one.base(), FIXED).is_lt())?;
+        let release = self.release.filter(|one| compare(one.base(), fixed).is_lt())?;
         let applies = machine.architecture == Some(Architecture::X86)
             && machine.command_line == Got::Value(true)
             && self.facts.parameter("nokaslr").is_none();
@@ -355,10 +355,14 @@ impl Case<'_> {
             "the memory of {} lies at addresses that {release} may not be able to map",
             named_list(&gpus, Address::to_string)
         );
-        let explanation = "Before Linux 6.15, address space randomisation on x86 leaves room for memory that exists and 10 TiB \
-                           more, as distributions set it. The GPU's first BAR lies above that, and no driver has registered \
-                           it for peer-to-peer use: registering may have failed.";
-        let text = "boot with nokaslr, or with Linux 6.15 or later; nokaslr makes the kernel easier to attack";
+        let explanation = format!(
+            "Before Linux {fixed}, address space randomisation on x86 leaves room for memory that exists and 10 TiB more, as \
+             distributions set it. The GPU's first BAR lies above that, and no driver has registered it for peer-to-peer use: \
+             registering may have failed."
+        );
+        let text = format!(
+            "boot with nokaslr, or with Linux {fixed} or later; nokaslr makes the kernel easier to attack"
+        );
         let hint = Hint::new(hints::PATH_NOKASLR, text, boot_parameter("nokaslr"));
         let found = new(finding::PATH_KASLR, Status::Warn, summary, explanation, Some(hint));
         Some(Finding { evidence: files(&gpus, "resource"), ..found })

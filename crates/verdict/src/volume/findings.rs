@@ -1,7 +1,10 @@
 //! What a person should know about the volumes of a host: equal answers together.
 
+use std::borrow::Cow;
+
 use fastpath_host::Evidence;
 use fastpath_host::volume::{JournalSource, MAX_DEVICES, MAX_MOUNTS};
+use fastpath_knowledge::Feature;
 
 use super::{FileVerdict, Rules, VolumeVerdict};
 use crate::hint::{Hint, hints};
@@ -96,12 +99,12 @@ fn named(group: &[&VolumeVerdict]) -> String {
 }
 
 /// The id of the finding, a clause and a text for a reason.
-fn words(reason: Reason) -> (&'static str, &'static str, &'static str) {
+fn words(reason: Reason) -> (&'static str, &'static str, Cow<'static, str>) {
     const DIRECT: &str = "AMD's driver must find the PCI function of an NVMe drive right below the file system, or below logical \
                           volumes of LVM. Any other layer in between keeps the GPU and the drive from talking to each other, and \
                           hipFile takes its fallback, without a word.";
     let device = |clause| (finding::VOLUME_DEVICE, clause, DIRECT);
-    match reason {
+    let (id, clause, explanation) = match reason {
         Reason::Ok => (
             finding::VOLUME_READY,
             "a file system and a device that the fastpath can use",
@@ -126,17 +129,20 @@ fn words(reason: Reason) -> (&'static str, &'static str, &'static str) {
             "AMD supports ext4 with data=ordered only. With data=journal the kernel does no direct I/O at all; a mode set with \
              tune2fs is not seen in the mount options, so hipFile itself may not notice.",
         ),
-        Reason::Network | Reason::NfsRdma => (
-            finding::VOLUME_NETWORK,
-            match reason {
+        Reason::Network | Reason::NfsRdma => {
+            let clause = match reason {
                 Reason::NfsRdma => {
                     "NFS over RDMA, which AMD's newest drivers can use if the network card reaches the GPU"
                 }
                 _ => "the files are on another machine",
-            },
-            "The fastpath goes from a local NVMe drive to the GPU. NFS over RDMA is the exception: it needs amdgpu-dkms 31.40, \
-             HIPFILE_UNSUPPORTED_FILE_SYSTEMS=true, and a network card that can reach the GPU, which is not judged here.",
-        ),
+            };
+            let explanation = format!(
+                "The fastpath goes from a local NVMe drive to the GPU. NFS over RDMA is the exception: it needs amdgpu-dkms {}, \
+                 HIPFILE_UNSUPPORTED_FILE_SYSTEMS=true, and a network card that can reach the GPU, which is not judged here.",
+                Feature::DriverWithNfsRdma.since()
+            );
+            return (finding::VOLUME_NETWORK, clause, explanation.into());
+        }
         Reason::VolumeUnreadable => (
             finding::VOLUME_UNREADABLE,
             "what is below it could not be read",
@@ -168,7 +174,8 @@ fn words(reason: Reason) -> (&'static str, &'static str, &'static str) {
         Reason::Virtio => device("a virtual disk"),
         Reason::Scsi => device("a SCSI, SATA, SAS or USB disk"),
         _ => device("no NVMe drive"),
-    }
+    };
+    (id, clause, explanation.into())
 }
 
 /// What can be done.
@@ -238,8 +245,11 @@ fn hint(rules: &Rules, group: &[&VolumeVerdict], reason: Reason) -> Option<Hint>
             Some(if permission { as_root() } else { see_devices() })
         }
         Reason::Lvm => {
-            let text = "with AMD's driver 31.40 or newer logical volumes on local NVMe drives are used directly; or put the files on \
-                        a partition";
+            let text = format!(
+                "with AMD's driver {} or newer logical volumes on local NVMe drives are used directly; or put the files on a \
+                 partition",
+                Feature::DriverThroughLvm.since()
+            );
             Some(Hint::new(hints::NEWER_DRIVER, text, commands(&["dkms status amdgpu"])))
         }
         Reason::Overlay => {
