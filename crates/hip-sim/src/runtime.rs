@@ -2,8 +2,10 @@
 
 use std::cell::Cell;
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
+use std::thread::ThreadId;
 
 use crate::ais::Direction;
 use crate::config::{self, Ais, Config};
@@ -70,6 +72,8 @@ pub(crate) struct Runtime {
     pub(crate) memory: Table,
     nulls: Vec<Arc<Stream>>,
     streams: Mutex<HashMap<usize, Arc<Stream>>>,
+    /// Handles of the threads' own streams, made when one is first used.
+    per_thread: Mutex<HashMap<ThreadId, usize>>,
     events: Mutex<HashMap<usize, Arc<Event>>>,
     ais: Mutex<Ais>,
 }
@@ -140,6 +144,7 @@ fn start() -> Result<Runtime> {
         memory,
         nulls,
         streams: Mutex::default(),
+        per_thread: Mutex::default(),
         events: Mutex::default(),
         ais,
     })
@@ -202,12 +207,19 @@ impl Runtime {
         lock(&self.streams).remove(&handle).ok_or(Error::INVALID_HANDLE)
     }
 
-    /// The stream of a handle; 0 is the NULL stream of the current device.
+    /// The stream of a handle; 0 is the NULL stream of the current device, 2 (`hipStreamPerThread`) the calling thread's own.
     pub(crate) fn stream(&self, handle: usize) -> Result<Arc<Stream>> {
-        if handle == 0 {
-            let index = self.current()?.index;
-            return self.nulls.get(index).cloned().ok_or(Error::NO_DEVICE);
-        }
+        let handle = match handle {
+            0 => {
+                let index = self.current()?.index;
+                return self.nulls.get(index).cloned().ok_or(Error::NO_DEVICE);
+            }
+            2 => match lock(&self.per_thread).entry(std::thread::current().id()) {
+                Entry::Occupied(known) => *known.get(),
+                Entry::Vacant(place) => *place.insert(self.add_stream(Order::Blocking)?),
+            },
+            handle => handle,
+        };
         lock(&self.streams).get(&handle).cloned().ok_or(Error::INVALID_HANDLE)
     }
 

@@ -434,7 +434,10 @@ ssize_t hipFileWrite(hipFileHandle_t fh, const void *buffer_base, size_t size, h
 /** Opens the driver once more. */
 hipFileError_t hipFileDriverOpen(void);
 
-/** Closes the driver once; the last time drops every registration. */
+/**
+ * Closes the driver once; the last time drops every registration, and ends batches as hipFileBatchIODestroy does. Operations in
+ * streams go on.
+ */
 hipFileError_t hipFileDriverClose(void);
 
 /** How often the driver is open. */
@@ -458,7 +461,12 @@ hipFileError_t hipFileDriverSetMaxPinnedMemSize(size_t max_pinned_size);
 /** Makes a batch with room for max_nr operations, at most 128 or hipFileParamPropertiesIOBatchsize. */
 hipFileError_t hipFileBatchIOSetUp(hipFileBatchHandle_t *batch_idp, unsigned max_nr);
 
-/** Submits operations, all or none. The array may be used again at once. */
+/**
+ * Submits operations, all or none. The array may be used again at once. They run at the same time and in any order. Like
+ * hipFileRead, the call first waits for the default stream of each GPU with an operation that takes the fallback, or may
+ * because the direct way between its file and the GPU has not worked yet; for other streams, and for any stream if all is
+ * direct, have what uses the memory end before.
+ */
 hipFileError_t hipFileBatchIOSubmit(hipFileBatchHandle_t batch_idp, unsigned nr,
                                     hipFileIOParams_t *iocbp, unsigned flags);
 
@@ -473,15 +481,20 @@ hipFileError_t hipFileBatchIOCancel(hipFileBatchHandle_t batch_idp);
 void hipFileBatchIODestroy(hipFileBatchHandle_t batch_idp);
 
 /**
- * Reads when the stream gets there. The four places must stay valid until then; *bytes_read_p is zero until it is done, then
- * bytes, -1 for an error of the system, or a negative hipFileOpError_t. On a driver that is not open the call opens it and fails, as
- * AMD's library does.
+ * Reads when the stream gets there: after all that is in the stream before it, and all that comes later finds the bytes in
+ * place, whichever way they take. Other streams, the default one too, are ordered with it only as far as HIP orders them
+ * with the stream. The four places must be aligned and stay valid until the stream has passed; *bytes_read_p is zero until
+ * the operation is over, then bytes, -1 for an error of the system, or a negative hipFileOpError_t. If the call fails,
+ * nothing is read. On a driver that is not open the call opens it and fails, as AMD's library does.
  */
 hipFileError_t hipFileReadAsync(hipFileHandle_t fh, void *buffer_base, size_t *size_p,
                                 hoff_t *file_offset_p, hoff_t *buffer_offset_p, ssize_t *bytes_read_p,
                                 hipStream_t stream);
 
-/** Writes when the stream gets there: see hipFileReadAsync. */
+/**
+ * Writes when the stream gets there, ordered as hipFileReadAsync is: what the stream computed before is written, and what it
+ * does later may change the memory again. Operations on one file in different streams are in no order.
+ */
 hipFileError_t hipFileWriteAsync(hipFileHandle_t fh, void *buffer_base, size_t *size_p,
                                  hoff_t *file_offset_p, hoff_t *buffer_offset_p,
                                  ssize_t *bytes_written_p, hipStream_t stream);

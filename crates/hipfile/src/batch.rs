@@ -1,7 +1,6 @@
 //! Many operations with one call, done by worker threads in any order.
 
-use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -12,8 +11,8 @@ use crate::error::Error;
 use crate::file::File;
 use crate::runtime::Runtime;
 use crate::stats::Counter;
-use crate::sync::Arc;
-use crate::transfer::Request;
+use crate::sync::{Arc, lock};
+use crate::transfer::{Request, wait_for_default_stream};
 
 /// Operations that one batch holds at most.
 pub const MOST: u32 = 128;
@@ -65,17 +64,31 @@ pub struct Event {
     pub result: isize,
 }
 
-const PENDING: u8 = 0;
-const RUNNING: u8 = 1;
-const OVER: u8 = 2;
-
 #[derive(Debug)]
 struct Operation {
     entry: Entry,
     direction: Direction,
+    /// What it uses, until it begins or is taken back: whoever takes it tells how the operation ended.
+    uses: Mutex<Option<Uses>>,
+}
+
+/// Given back before the end is told, so that whoever hears of the end can take them out.
+#[derive(Debug)]
+struct Uses {
     file: Arc<File>,
     buffer: Arc<Buffer>,
-    state: AtomicU8,
+}
+
+impl Operation {
+    fn take(&self) -> Option<Uses> {
+        lock(&self.uses).take()
+    }
+
+    fn request<'a>(&self, uses: &'a Uses) -> Result<Request<'a>, Error> {
+        let Entry { size, file_offset, buffer_offset, .. } = self.entry;
+        let Uses { file, buffer } = uses;
+        Request::checked(self.direction, file, buffer, size, file_offset, buffer_offset)
+    }
 }
 
 #[derive(Debug, Default)]
@@ -84,6 +97,8 @@ struct State {
     active: Vec<Arc<Operation>>,
     /// Over and not told.
     events: VecDeque<Event>,
+    /// Nothing more is submitted.
+    ended: bool,
 }
 
 impl State {
@@ -102,12 +117,11 @@ pub(crate) struct Batch {
 
 impl Batch {
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     fn finish(&self, operation: &Arc<Operation>, status: Status, result: isize) {
         let mut state = self.lock();
-        operation.state.store(OVER, Ordering::Release);
         state.active.retain(|other| !Arc::ptr_eq(other, operation));
         state.events.push_back(Event { cookie: operation.entry.cookie, status, result });
         drop(state);
@@ -115,19 +129,21 @@ impl Batch {
     }
 
     /// Takes back what has not begun.
-    pub(crate) fn cancel(&self) {
+    fn cancel(&self) {
         let pending = self.lock().active.clone();
         for operation in pending {
-            let begun = operation.state.compare_exchange(
-                PENDING,
-                OVER,
-                Ordering::AcqRel,
-                Ordering::Acquire,
-            );
-            if begun.is_ok() {
+            if let Some(uses) = operation.take() {
+                drop(uses);
                 self.finish(&operation, Status::Canceled, 0);
             }
         }
+    }
+
+    /// Takes back what has not begun, waits for the rest, and takes no more. Holds no lock during I/O.
+    pub(crate) fn end(&self) {
+        self.lock().ended = true;
+        self.cancel();
+        self.settle();
     }
 
     /// Waits for what has begun.
@@ -161,49 +177,57 @@ impl Batch {
     }
 }
 
-/// Ends its operation whatever happens to it.
+/// An operation in the queue. It ends whatever happens to it.
 struct Job {
     batch: Arc<Batch>,
     operation: Arc<Operation>,
+}
+
+/// An operation that was begun. Dropping it tells how it ended.
+struct Begun<'a> {
+    job: &'a Job,
     result: Result<usize, Error>,
 }
 
 impl Job {
-    fn run(mut self, runtime: &Runtime) {
-        let state = &self.operation.state;
-        if state.compare_exchange(PENDING, RUNNING, Ordering::AcqRel, Ordering::Acquire).is_err() {
-            return;
-        }
-        let Operation { entry, direction, file, buffer, .. } = self.operation.as_ref();
-        let request = Request::checked(
-            *direction,
-            file,
-            buffer,
-            entry.size,
-            entry.file_offset,
-            entry.buffer_offset,
-        );
-        let result = request.and_then(|request| request.run(runtime, runtime.gpu()?));
+    fn run(self, runtime: &Runtime) {
+        let Some(uses) = self.operation.take() else { return };
+        // What is said if it panics, when the uses are dropped first too.
+        let mut begun = Begun { job: &self, result: Err(Error::Reported(-5030)) };
+        begun.result = self.moved(runtime, uses);
+    }
+
+    fn moved(&self, runtime: &Runtime, uses: Uses) -> Result<usize, Error> {
+        let result =
+            self.operation.request(&uses).and_then(|request| request.run(runtime, runtime.gpu()?));
+        drop(uses);
         runtime.stats.count(Counter::BatchProcessed, 1);
         if let Ok(bytes) = &result {
-            let counter = match direction {
+            let counter = match self.operation.direction {
                 Direction::Read => Counter::BatchReadBytes,
                 Direction::Write => Counter::BatchWriteBytes,
             };
             runtime.stats.count(counter, *bytes as u64);
         }
-        self.result = result;
+        result
+    }
+}
+
+impl Drop for Begun<'_> {
+    fn drop(&mut self) {
+        let Job { batch, operation } = self.job;
+        match &self.result {
+            Ok(bytes) => batch.finish(operation, Status::Complete, bytes.cast_signed()),
+            Err(error) => batch.finish(operation, Status::Failed, error.event()),
+        }
     }
 }
 
 impl Drop for Job {
     fn drop(&mut self) {
-        if self.operation.state.swap(OVER, Ordering::AcqRel) == OVER {
-            return;
-        }
-        match &self.result {
-            Ok(bytes) => self.batch.finish(&self.operation, Status::Complete, bytes.cast_signed()),
-            Err(error) => self.batch.finish(&self.operation, Status::Failed, error.event()),
+        if let Some(uses) = self.operation.take() {
+            drop(uses);
+            drop(Begun { job: self, result: Err(Error::ShutDown) });
         }
     }
 }
@@ -249,24 +273,34 @@ impl Runtime {
             Some(buffer) => buffer,
             None => Arc::new(Buffer::temporary(self.gpu()?.as_ref(), entry.buffer)?),
         };
-        Request::checked(
-            direction,
-            &file,
-            &buffer,
-            entry.size,
-            entry.file_offset,
-            entry.buffer_offset,
-        )?;
-        Ok(Arc::new(Operation {
-            entry: *entry,
-            direction,
-            file,
-            buffer,
-            state: AtomicU8::new(PENDING),
-        }))
+        let uses = Uses { file, buffer };
+        let operation = Operation { entry: *entry, direction, uses: Mutex::new(None) };
+        operation.request(&uses)?;
+        *lock(&operation.uses) = Some(uses);
+        Ok(Arc::new(operation))
+    }
+
+    /// What [`Request::after_default_stream`] is for, before workers have the operations.
+    fn wait_for_default_streams(&self, operations: &[Arc<Operation>]) -> Result<(), Error> {
+        let mut waited = BTreeSet::new();
+        for operation in operations {
+            let uses = lock(&operation.uses);
+            let Some(uses) = uses.as_ref() else { continue };
+            let request = operation.request(uses)?;
+            let device = uses.buffer.device;
+            if !waited.contains(&device) && request.may_fall_back(self, self.gpu()?.as_ref()) {
+                wait_for_default_stream(self.gpu()?.as_ref(), device)?;
+                waited.insert(device);
+            }
+        }
+        Ok(())
     }
 
     /// `hipFileBatchIOSubmit`: all entries, or none if one is wrong.
+    ///
+    /// As a synchronous call does, this one waits for the default stream of each GPU with an operation that takes the fallback,
+    /// or may: no fastpath between its file and the GPU has worked yet. A fastpath waits for no stream, here and there: whoever
+    /// wants it orders GPU work and I/O, as with AMD's library.
     ///
     /// # Safety
     ///
@@ -299,8 +333,12 @@ impl Runtime {
         }
         let operations =
             entries.iter().map(|entry| self.operation(entry)).collect::<Result<Vec<_>, _>>()?;
+        self.wait_for_default_streams(&operations)?;
         {
             let mut state = batch.lock();
+            if state.ended {
+                return Err(Error::NoBatch(handle as usize));
+            }
             // Another thread may have taken the room meanwhile.
             let free = batch.capacity.saturating_sub(state.outstanding());
             if entries.len() > free {
@@ -309,7 +347,7 @@ impl Runtime {
             state.active.extend(operations.iter().cloned());
         }
         for operation in operations {
-            let job = Job { batch: Arc::clone(&batch), operation, result: Err(Error::ShutDown) };
+            let job = Job { batch: Arc::clone(&batch), operation };
             let runtime = Arc::clone(self);
             self.workers.submit(Box::new(move || job.run(&runtime)));
         }
@@ -346,8 +384,7 @@ impl Runtime {
     pub fn batch_destroy(&self, handle: u64) {
         if let Some(batch) = self.batches.remove(handle) {
             self.stats.count(Counter::BatchDestroys, 1);
-            batch.cancel();
-            batch.settle();
+            batch.end();
         }
     }
 }

@@ -77,6 +77,8 @@ const _: () = assert!(REASONS <= 64);
 struct Refusals {
     count: AtomicU8,
     reason: AtomicU8,
+    /// Whether a request went well, and none was refused since.
+    worked: AtomicBool,
 }
 
 /// The flags that the same file is opened with again; others act at opening only, or would forbid it.
@@ -201,10 +203,16 @@ impl Opened {
     /// The fastpath worked.
     pub(crate) fn remember_success(&self, device: i32) {
         if let Some(refusals) = self.refusals(device)
-            && refusals.count.load(Ordering::Relaxed) != 0
+            && !refusals.worked.load(Ordering::Relaxed)
         {
+            refusals.worked.store(true, Ordering::Relaxed);
             refusals.count.store(0, Ordering::Relaxed);
         }
+    }
+
+    /// Whether the fastpath to this GPU works, as far as is known.
+    pub(crate) fn has_worked(&self, device: i32) -> bool {
+        self.refusals(device).is_some_and(|refusals| refusals.worked.load(Ordering::Relaxed))
     }
 
     /// The driver refused a request. What it says about this file and GPU holds for the next request too.
@@ -224,6 +232,7 @@ impl Opened {
             // Several threads may count one too few: it is patience, not a limit.
             let seen = refusals.count.load(Ordering::Relaxed);
             refusals.count.store(seen.saturating_add(1), Ordering::Relaxed);
+            refusals.worked.store(false, Ordering::Relaxed);
         }
     }
 

@@ -32,6 +32,7 @@ mod queue;
 pub mod raw;
 mod registry;
 mod runtime;
+mod signal;
 pub mod stats;
 mod stream;
 mod sync;

@@ -63,7 +63,10 @@ impl Shared {
             state.running += 1;
             drop(state);
             // Whoever waits for the job is told by what it drops.
-            let _ = catch_unwind(AssertUnwindSafe(job));
+            if let Err(payload) = catch_unwind(AssertUnwindSafe(job)) {
+                // Dropping it may panic again.
+                std::mem::forget(payload);
+            }
             state = self.lock();
             state.running -= 1;
             if state.stopping {

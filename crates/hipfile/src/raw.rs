@@ -44,8 +44,8 @@ impl Runtime {
         Ok(())
     }
 
-    /// `hipFileDriverClose`: the last one drops every registration and gives pinned memory back to HIP, which may wait for the
-    /// GPU. I/O that is under way ends as if nothing were closed.
+    /// `hipFileDriverClose`: the last one drops every registration, ends batches, which waits for operations that have begun, and
+    /// gives pinned memory back to HIP, which may wait for the GPU. Other I/O that is under way ends as if nothing were closed.
     pub fn driver_close(&self) -> Result<(), Error> {
         if let Some(closed) = self.driver.close()? {
             drop(closed);

@@ -22,8 +22,9 @@ use crate::log::{Level, Log, Sink};
 use crate::parameters::Parameters;
 use crate::queue::Workers;
 use crate::registry::{Handles, Registry};
+use crate::signal::Signals;
 use crate::stats::Stats;
-use crate::stream::Stream;
+use crate::stream::Turns;
 
 /// How the runtime of GPUs is had; asked once, when it is first needed.
 type Loader = Box<dyn Fn() -> Result<Arc<dyn Gpu>, LoadError> + Send + Sync>;
@@ -113,9 +114,9 @@ pub struct Runtime {
     pub(crate) workers: Workers,
     /// Flags of registered streams, by handle.
     pub(crate) stream_flags: Registry<u32>,
-    /// Streams that were used.
-    pub(crate) streams: Registry<Stream>,
-    /// Asynchronous operations that are not over.
+    pub(crate) turns: Turns,
+    pub(crate) signals: Signals,
+    /// Asynchronous operations that are not over, and calls that submit one.
     pub(crate) asynchronous: AtomicUsize,
     pub(crate) batches: Registry<Batch>,
     pub(crate) batch_handles: Handles,
@@ -152,7 +153,8 @@ impl Runtime {
             lanes: Lanes::default(),
             workers: Workers::default(),
             stream_flags: Registry::new(),
-            streams: Registry::new(),
+            turns: Turns::default(),
+            signals: Signals::default(),
             asynchronous: AtomicUsize::new(0),
             batches: Registry::new(),
             batch_handles: Handles::new(2),
@@ -249,12 +251,20 @@ impl Runtime {
     /// Gives up everything that does not depend on a registration, after the last close.
     pub(crate) fn rest(&self) {
         self.stream_flags.drain();
+        // Nobody can find them any more to wait for them.
         for batch in self.batches.drain() {
-            batch.cancel();
+            batch.end();
         }
-        // Freeing waits for GPUs, whose streams may wait for an operation of ours.
-        if self.asynchronous.load(Ordering::Acquire) == 0 {
+        self.free();
+    }
+
+    /// Gives back to HIP what nobody uses. That waits for GPUs, whose streams may wait for an operation of ours.
+    fn free(&self) {
+        if self.asynchronous.load(Ordering::Acquire) == 0
+            && let Some(Ok(gpu)) = self.gpu.get()
+        {
             self.lanes.free();
+            self.signals.free(gpu.as_ref());
         }
     }
 

@@ -1,25 +1,26 @@
 //! Operations in the order of a stream.
 //!
 //! When the stream comes to an operation, a host function reads the parameters that were left open and hands the operation to a
-//! worker; host functions must not call HIP. Then the stream waits: for a number in memory that the worker counts up, if the GPU
-//! can, else the host function itself waits. The worker does what a synchronous call does, fallback included, so the stream goes on
+//! worker; host functions must not call HIP. Then the stream waits: for a number in memory that the worker sets, if the GPU can,
+//! else the host function itself waits. The worker does what a synchronous call does, fallback included, so the stream goes on
 //! only when the bytes are where they belong and their count is written.
 #![allow(unsafe_code)]
 
+use std::collections::HashMap;
 use std::ffi::c_void;
-use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Condvar, Mutex, PoisonError};
 
-use fastpath_gpu::{CurrentDevice, Direction, Gpu, HipError, MemoryKind, RawStream};
+use fastpath_gpu::{Direction, Gpu, HipError, MemoryKind, RawStream};
 
 use crate::buffer::Buffer;
 use crate::error::Error;
 use crate::file::File;
 use crate::log::Level;
 use crate::runtime::Runtime;
+use crate::signal::Signal;
 use crate::stats::Counter;
-use crate::sync::Arc;
+use crate::sync::{Arc, lock};
 use crate::transfer::Request;
 
 /// `HIPFILE_STREAM_FIXED_BUF_OFFSET`: the buffer offset is what it is when the operation is submitted.
@@ -31,40 +32,34 @@ pub const FIXED_SIZE: u32 = 4;
 /// `HIPFILE_STREAM_FLAGS_MASK`: every flag there is.
 pub const FLAGS: u32 = 0xf;
 
-/// What this library keeps for a stream, registered or not.
-#[derive(Debug)]
-pub(crate) struct Stream {
-    raw: RawStream,
-    device: i32,
-    /// Held while an operation is put into the stream in several steps; never during I/O.
-    signal: Mutex<Signal>,
-}
+/// `hipStreamLegacy`, another name of the null stream.
+const LEGACY: usize = 1;
+/// `hipStreamPerThread`, another stream in each thread.
+const PER_THREAD: usize = 2;
 
-/// What the stream waits for.
+/// Who puts an operation into a stream in several steps, and who waits for that; never held during I/O.
 #[derive(Debug, Default)]
-struct Signal {
-    /// The number in memory; `None` if the GPU cannot wait for one, or was not asked yet.
-    number: Option<NonNull<u64>>,
-    asked: bool,
-    /// The last value that is waited for.
-    last: u64,
-}
+pub(crate) struct Turns(Mutex<HashMap<usize, Arc<Mutex<()>>>>);
 
-// SAFETY: the number is memory for any thread and only used as an atomic.
-unsafe impl Send for Signal {}
-
-impl Signal {
-    /// Where to count, made if the GPU can wait for it.
-    fn number(&mut self, gpu: &dyn Gpu, device: i32) -> Option<NonNull<u64>> {
-        if !self.asked {
-            self.asked = true;
-            if gpu.can_wait_value(device)
-                && let Ok(_current) = CurrentDevice::enter(gpu, device)
-            {
-                self.number = gpu.allocate_signal().ok();
-            }
+impl Turns {
+    /// Calls `steps` while nobody else puts anything into the stream.
+    fn take<T>(&self, stream: RawStream, steps: impl FnOnce() -> T) -> T {
+        let key = match stream.0.addr() {
+            PER_THREAD => return steps(),
+            LEGACY => 0,
+            handle => handle,
+        };
+        let turn = Arc::clone(lock(&self.0).entry(key).or_default());
+        let result = {
+            let _turn = lock(&turn);
+            steps()
+        };
+        let mut turns = lock(&self.0);
+        // Nobody can find it meanwhile: the other count is this one.
+        if Arc::strong_count(&turn) == 2 {
+            turns.remove(&key);
         }
-        self.number
+        result
     }
 }
 
@@ -84,6 +79,19 @@ pub struct Late {
 // SAFETY: the places are the client's, for the one thread that has the operation.
 unsafe impl Send for Late {}
 
+impl Late {
+    /// Whether every place can be one.
+    fn is_sound(&self) -> bool {
+        fn can_be<T>(place: *const T) -> bool {
+            !place.is_null() && place.is_aligned()
+        }
+        can_be(self.size)
+            && can_be(self.file_offset)
+            && can_be(self.buffer_offset)
+            && can_be(self.result)
+    }
+}
+
 #[derive(Clone, Copy, Debug)]
 struct Values {
     size: usize,
@@ -100,33 +108,28 @@ struct Operation {
     late: Late,
     flags: u32,
     submitted: Values,
-    done: Arc<Done>,
+    /// What the stream waits for; without it a host function waits.
+    signal: Option<Signal>,
+    ticket: Arc<Ticket>,
 }
 
-/// Tells the stream that an operation is over.
-struct Done {
-    number: Option<(NonNull<u64>, u64)>,
+/// What a stream has of an operation.
+#[derive(Default)]
+struct Ticket {
+    /// Until the stream gets there, or the operation is taken back: whoever takes it has it.
+    operation: Mutex<Option<Box<Operation>>>,
     over: Mutex<bool>,
     changed: Condvar,
 }
 
-// SAFETY: the number is memory for any thread and only used as an atomic.
-unsafe impl Send for Done {}
-// SAFETY: as above.
-unsafe impl Sync for Done {}
-
-impl Done {
+impl Ticket {
     fn set(&self) {
-        if let Some((number, value)) = self.number {
-            // SAFETY: signal memory that is not freed while the stream may wait for it, 8 bytes and aligned.
-            unsafe { AtomicU64::from_ptr(number.as_ptr()) }.fetch_max(value, Ordering::Release);
-        }
-        *self.over.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        *lock(&self.over) = true;
         self.changed.notify_all();
     }
 
     fn wait(&self) {
-        let mut over = self.over.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut over = lock(&self.over);
         while !*over {
             over = self.changed.wait(over).unwrap_or_else(PoisonError::into_inner);
         }
@@ -171,8 +174,9 @@ impl Operation {
         .run(&self.runtime, gpu)
     }
 
-    fn publish(&self, result: Result<usize, Error>) {
-        let result = match result {
+    /// What the client's place for the count gets.
+    fn told(&self, result: Result<usize, Error>) -> isize {
+        match result {
             Ok(bytes) => bytes.cast_signed(),
             Err(error) => {
                 self.runtime
@@ -181,110 +185,133 @@ impl Operation {
                 // Parameters are the client's doing, whatever a synchronous call says.
                 if matches!(error, Error::NegativeOffset { .. }) { -5022 } else { error.result() }
             }
-        };
+        }
+    }
+
+    /// Gives back what the operation used, so that it can be taken out.
+    fn drop_uses(self) -> (Arc<Runtime>, Late, Option<Signal>, Arc<Ticket>) {
+        let Self { runtime, file, buffer, late, signal, ticket, .. } = self;
+        drop((file, buffer));
+        runtime.asynchronous.fetch_sub(1, Ordering::AcqRel);
+        (runtime, late, signal, ticket)
+    }
+
+    /// Tells the client, and only then lets the stream go on.
+    fn end(self, result: Result<usize, Error>) {
+        let told = self.told(result);
+        let (runtime, late, signal, ticket) = self.drop_uses();
         // SAFETY: as in `bind`.
-        unsafe { self.late.result.write(result) };
+        unsafe { late.result.write(told) };
+        if let Some(signal) = signal {
+            runtime.signals.set(signal);
+        }
+        ticket.set();
+    }
+
+    /// Ends an operation that no stream waits for.
+    fn take_back(self) {
+        let (runtime, _, signal, _) = self.drop_uses();
+        if let Some(signal) = signal {
+            runtime.signals.set(signal);
+        }
     }
 }
 
-/// An operation that tells the stream when it is dropped, whatever happened to it.
-struct Running(Option<Box<Operation>>);
+/// An operation that ends when this is dropped, whatever happened to it.
+struct Running {
+    operation: Option<Box<Operation>>,
+    result: Result<usize, Error>,
+}
 
 impl Running {
-    fn finish(mut self, result: impl FnOnce(&Operation) -> Result<usize, Error>) {
-        if let Some(operation) = self.0.take() {
-            operation.publish(result(&operation));
-            end(*operation);
+    fn run(mut self, values: Values) {
+        // What is said if it panics.
+        self.result = Err(Error::Reported(-5030));
+        if let Some(operation) = &self.operation {
+            self.result = operation.run(values);
         }
     }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        if let Some(operation) = self.0.take() {
-            operation.publish(Err(Error::ShutDown));
-            end(*operation);
+        if let Some(operation) = self.operation.take() {
+            operation.end(std::mem::replace(&mut self.result, Err(Error::ShutDown)));
         }
     }
-}
-
-/// Gives back what the operation used, so that it can be taken out, and only then lets the stream go on.
-fn end(operation: Operation) {
-    let Operation { runtime, file, buffer, done, .. } = operation;
-    drop((file, buffer));
-    runtime.asynchronous.fetch_sub(1, Ordering::AcqRel);
-    done.set();
-    drop(runtime);
 }
 
 /// The host function that starts an operation. It calls no HIP, and waits only if the stream itself cannot.
 unsafe extern "C" fn arrive(data: *mut c_void) {
-    // SAFETY: made by `submit` for this call, which HIP makes once.
-    let operation = unsafe { Box::from_raw(data.cast::<Operation>()) };
-    let done = Arc::clone(&operation.done);
+    // SAFETY: made by `put` for this call, which HIP makes once.
+    let ticket = unsafe { Arc::from_raw(data.cast::<Ticket>().cast_const()) };
+    let Some(operation) = lock(&ticket.operation).take() else { return };
     let runtime = Arc::clone(&operation.runtime);
+    let waits = operation.signal.is_none();
     let bound = operation.bind();
-    let running = Running(Some(operation));
+    let operation = Some(operation);
     match bound {
-        Err(error) => running.finish(|_| Err(error)),
-        // If there is no thread for it, dropping it tells everyone.
-        Ok(values) => drop(
-            runtime
-                .workers
-                .submit(Box::new(move || running.finish(|operation| operation.run(values)))),
-        ),
+        Err(error) => drop(Running { operation, result: Err(error) }),
+        Ok(values) => {
+            // If there is no thread for it, dropping it tells everyone.
+            let running = Running { operation, result: Err(Error::ShutDown) };
+            runtime.workers.submit(Box::new(move || running.run(values)));
+        }
     }
-    if done.number.is_none() {
-        done.wait();
+    if waits {
+        ticket.wait();
     }
 }
 
 /// The host function that waits where the GPU refused to.
-unsafe extern "C" fn await_done(data: *mut c_void) {
-    // SAFETY: made by `submit` for this call, which HIP makes once.
-    let done = unsafe { Arc::from_raw(data.cast::<Done>().cast_const()) };
-    done.wait();
+unsafe extern "C" fn await_end(data: *mut c_void) {
+    // SAFETY: made by `put` for this call, which HIP makes once.
+    let ticket = unsafe { Arc::from_raw(data.cast::<Ticket>().cast_const()) };
+    ticket.wait();
 }
 
-impl Stream {
-    fn new(gpu: &dyn Gpu, raw: RawStream) -> Result<Self, Error> {
-        // SAFETY: the caller of the interface says that it is a stream.
-        let device = unsafe { gpu.stream_device(raw) }
-            .map_err(|error| Error::Hip { call: "hipStreamGetDevice", error })?;
-        Ok(Self { raw, device, signal: Mutex::default() })
-    }
+/// Has the stream call one of the functions above.
+fn launch(
+    gpu: &dyn Gpu,
+    stream: RawStream,
+    function: fastpath_gpu::HostFunction,
+    ticket: &Arc<Ticket>,
+) -> Result<(), Error> {
+    let data = Arc::into_raw(Arc::clone(ticket)).cast_mut();
+    // SAFETY: the function takes the count back, once.
+    unsafe { gpu.launch(stream, function, data.cast()) }.map_err(|error: HipError| {
+        // SAFETY: made above, and HIP did not take it.
+        drop(unsafe { Arc::from_raw(data.cast_const()) });
+        Error::Hip { call: "hipLaunchHostFunc", error }
+    })
+}
 
-    /// Puts an operation into the stream.
-    fn submit(
-        &self,
-        gpu: &dyn Gpu,
-        make: impl FnOnce(Arc<Done>) -> Operation,
-    ) -> Result<(), Error> {
-        let hip = |call| move |error: HipError| Error::Hip { call, error };
-        let mut signal = self.signal.lock().unwrap_or_else(PoisonError::into_inner);
-        let number = signal.number(gpu, self.device).map(|number| (number, signal.last + 1));
-        let done = Arc::new(Done { number, over: Mutex::new(false), changed: Condvar::new() });
-        let operation = Box::into_raw(Box::new(make(Arc::clone(&done))));
-        // SAFETY: the function takes the operation back, once.
-        let launched = unsafe { gpu.launch(self.raw, arrive, operation.cast()) };
-        if let Err(error) = launched {
-            // SAFETY: made above, and HIP did not take it.
-            let operation = unsafe { Box::from_raw(operation) };
-            operation.runtime.asynchronous.fetch_sub(1, Ordering::AcqRel);
-            return Err(hip("hipLaunchHostFunc")(error));
-        }
-        let Some((number, value)) = number else { return Ok(()) };
-        signal.last = value;
-        // SAFETY: the signal is freed only when no operation is under way.
-        if unsafe { gpu.wait_value(self.raw, number, value) }.is_ok() {
-            return Ok(());
-        }
-        // The operation runs already, or will: what comes after it has to wait all the same.
-        let waiting = Arc::into_raw(done).cast_mut();
-        // SAFETY: the function takes the count back, once.
-        unsafe { gpu.launch(self.raw, await_done, waiting.cast()) }
-            .map_err(hip("hipStreamWaitValue64"))
+/// Puts an operation into a stream: all of it, or nothing.
+fn put(gpu: &dyn Gpu, stream: RawStream, operation: Operation) -> Result<(), Error> {
+    let ticket = Arc::clone(&operation.ticket);
+    // False if it runs.
+    let take_back = || {
+        let operation = lock(&ticket.operation).take();
+        operation.map(|operation| operation.take_back()).is_some()
+    };
+    // The stream may be there before it has been told to wait.
+    let end = operation.signal.as_ref().map(Signal::end);
+    *lock(&ticket.operation) = Some(Box::new(operation));
+    launch(gpu, stream, arrive, &ticket).inspect_err(|_| {
+        take_back();
+    })?;
+    let Some(end) = end else { return Ok(()) };
+    // SAFETY: the caller counts as an operation until this returns, so that the numbers stay.
+    if unsafe { end.await_in(gpu, stream) }.is_ok() {
+        return Ok(());
     }
+    let Err(error) = launch(gpu, stream, await_end, &ticket) else { return Ok(()) };
+    if take_back() {
+        return Err(error);
+    }
+    // It runs. What is submitted after this call comes after it if it is over now.
+    ticket.wait();
+    Ok(())
 }
 
 impl Runtime {
@@ -299,9 +326,8 @@ impl Runtime {
                 what: "there are stream flags that do not exist; expected bits of 0xf",
             });
         }
-        let stream = Stream::new(self.gpu()?.as_ref(), stream)?;
-        let key = stream.raw.0.addr() as u64;
-        if !self.stream_flags.insert(key, Arc::new(flags)) {
+        device_of(self.gpu()?.as_ref(), stream)?;
+        if !self.stream_flags.insert(stream.0.addr() as u64, Arc::new(flags)) {
             return Err(Error::Stream { what: "the stream is registered already" });
         }
         Ok(())
@@ -311,22 +337,6 @@ impl Runtime {
     pub fn stream_deregister(&self, stream: RawStream) -> Result<(), Error> {
         let removed = self.stream_flags.remove(stream.0.addr() as u64);
         removed.map(drop).ok_or(Error::Stream { what: "the stream is not registered" })
-    }
-
-    /// What is kept for a stream: made anew if its handle means a stream of another GPU by now.
-    fn stream(&self, gpu: &dyn Gpu, raw: RawStream) -> Result<Arc<Stream>, Error> {
-        let key = raw.0.addr() as u64;
-        let now = Stream::new(gpu, raw)?;
-        if let Some(known) = self.streams.get(key) {
-            if known.device == now.device {
-                return Ok(known);
-            }
-            self.streams.remove(key);
-        }
-        let now = Arc::new(now);
-        self.streams.insert(key, Arc::clone(&now));
-        // Another thread may have been first.
-        Ok(self.streams.get(key).unwrap_or(now))
     }
 
     /// `hipFileReadAsync` and `hipFileWriteAsync`.
@@ -350,10 +360,10 @@ impl Runtime {
             self.driver.open_implicitly();
             return Err(Error::Argument { what: "the driver was not open: nothing is registered" });
         }
-        let any_null =
-            late.size.is_null() || late.file_offset.is_null() || late.buffer_offset.is_null();
-        if address == 0 || any_null || late.result.is_null() {
-            return Err(Error::Argument { what: "the buffer or a parameter's place is NULL" });
+        if address == 0 || !late.is_sound() {
+            return Err(Error::Argument {
+                what: "the buffer or a parameter's place is NULL, or the place is not aligned",
+            });
         }
         let file = self.driver.file(handle).ok_or(Error::FileNotRegistered(handle as usize))?;
         let gpu = self.gpu()?;
@@ -372,8 +382,8 @@ impl Runtime {
         let Values { size, file_offset, buffer_offset } = submitted;
         Request::checked(direction, &file, &buffer, size, file_offset, buffer_offset)?;
         let flags = self.stream_flags.get(stream.0.addr() as u64).map_or(0, |flags| *flags);
-        let stream = self.stream(gpu.as_ref(), stream)?;
-        if buffer.kind == MemoryKind::Device && buffer.device != stream.device {
+        let device = device_of(gpu.as_ref(), stream)?;
+        if buffer.kind == MemoryKind::Device && buffer.device != device {
             return Err(Error::Stream {
                 what: "the buffer is memory of another GPU than the stream's",
             });
@@ -384,17 +394,30 @@ impl Runtime {
             return Ok(());
         }
         self.stats.count(Counter::StreamOperations, 1);
-        self.asynchronous.fetch_add(1, Ordering::AcqRel);
-        let runtime = Arc::clone(self);
-        stream.submit(gpu.as_ref(), |done| Operation {
-            runtime,
-            direction,
-            file,
-            buffer,
-            late,
-            flags,
-            submitted,
-            done,
-        })
+        // The operation, and this call, which still needs its number when the operation is over.
+        self.asynchronous.fetch_add(2, Ordering::AcqRel);
+        let result = self.turns.take(stream, || {
+            let operation = Operation {
+                runtime: Arc::clone(self),
+                direction,
+                file,
+                buffer,
+                late,
+                flags,
+                submitted,
+                signal: self.signals.take(gpu.as_ref(), device),
+                ticket: Arc::default(),
+            };
+            put(gpu.as_ref(), stream, operation)
+        });
+        self.asynchronous.fetch_sub(1, Ordering::AcqRel);
+        result
     }
+}
+
+/// The GPU of a stream, which the caller of the interface says is one.
+fn device_of(gpu: &dyn Gpu, stream: RawStream) -> Result<i32, Error> {
+    // SAFETY: as above.
+    unsafe { gpu.stream_device(stream) }
+        .map_err(|error| Error::Hip { call: "hipStreamGetDevice", error })
 }

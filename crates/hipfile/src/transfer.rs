@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use fastpath_gpu::{CurrentDevice, Direction, Gpu, HipError, MemoryKind, RawStream};
+use fastpath_gpu::{CurrentDevice, Direction, Gpu, MemoryKind, RawStream};
 use rustix::io::Errno;
 
 use crate::bounce::Part;
@@ -94,6 +94,17 @@ impl<'a> Request<'a> {
         candidate.choose(runtime.config.allows_fallback())
     }
 
+    /// Whether it may be that the bytes go through host memory.
+    pub(crate) fn may_fall_back(&self, runtime: &Runtime, gpu: &dyn Gpu) -> bool {
+        match self.way(runtime, gpu) {
+            Ok(Way::Fallback(_)) => true,
+            Ok(Way::Fastpath) => {
+                runtime.config.allows_fallback() && !self.file.has_worked(self.buffer.device)
+            }
+            Ok(Way::Host(_)) | Err(_) => false,
+        }
+    }
+
     /// Moves the bytes.
     pub(crate) fn run(&self, runtime: &Runtime, gpu: &Arc<dyn Gpu>) -> Result<usize, Error> {
         if self.size == 0 {
@@ -143,24 +154,16 @@ impl<'a> Request<'a> {
 
     fn fall_back(&self, runtime: &Runtime, gpu: &Arc<dyn Gpu>) -> Result<usize, Error> {
         let begin = self.begin(runtime, Path::Fallback);
-        let moved = match self.wait_for_default_stream(gpu.as_ref()) {
+        let waited = if self.after_default_stream {
+            wait_for_default_stream(gpu.as_ref(), self.buffer.device)
+        } else {
+            Ok(())
+        };
+        let moved = match waited {
             Ok(()) => fallback::run(&runtime.lanes, gpu, self),
-            Err(error) => {
-                let call = "hipStreamSynchronize";
-                Moved { bytes: 0, error: Some(Error::Hip { call, error }) }
-            }
+            Err(error) => Moved { bytes: 0, error: Some(error) },
         };
         self.recorded(runtime, begin, Path::Fallback, moved)
-    }
-
-    #[allow(unsafe_code)]
-    fn wait_for_default_stream(&self, gpu: &dyn Gpu) -> Result<(), HipError> {
-        if !self.after_default_stream {
-            return Ok(());
-        }
-        let _current = CurrentDevice::enter(gpu, self.buffer.device)?;
-        // SAFETY: null is the current GPU's default stream.
-        unsafe { gpu.synchronize(RawStream(std::ptr::null_mut())) }
     }
 
     /// The CPU reaches the buffer, so that a system call is all there is to do.
@@ -244,6 +247,15 @@ impl<'a> Request<'a> {
             }
         }
     }
+}
+
+/// Waits for what is in a GPU's default stream. Only where its program called: the stream may wait for a worker.
+#[allow(unsafe_code)]
+pub(crate) fn wait_for_default_stream(gpu: &dyn Gpu, device: i32) -> Result<(), Error> {
+    let failed = |error| Error::Hip { call: "hipStreamSynchronize", error };
+    let _current = CurrentDevice::enter(gpu, device).map_err(failed)?;
+    // SAFETY: null is the current GPU's default stream.
+    unsafe { gpu.synchronize(RawStream(std::ptr::null_mut())) }.map_err(failed)
 }
 
 impl Runtime {

@@ -102,6 +102,7 @@ typedef struct dim3 {
 
 #define hipStreamDefault 0x00
 #define hipStreamNonBlocking 0x01
+#define hipStreamPerThread ((hipStream_t)2)
 #define hipEventDefault 0x0
 #define hipEventBlockingSync 0x1
 #define hipEventDisableTiming 0x2

@@ -63,6 +63,9 @@ static void refusals(hipStream_t stream, hipStream_t elsewhere) {
         EXPECT(one.result, 77);
     }
     FAILS(read_async(memory, &places, elsewhere), hipFileInvalidValue);
+    hoff_t *crooked = (hoff_t *)((char *)&places.file_offset + 1);
+    FAILS(hipFileReadAsync(handle, memory, &places.size, crooked, &places.buffer_offset, &places.result, stream),
+          hipFileInvalidValue);
     EXPECT(places.result, 77);
     places.size = 0;
     GOOD(read_async(memory, &places, stream));
@@ -112,7 +115,7 @@ static void late_mistakes(hipStream_t stream) {
         places.buffer_offset = late[i].buffer_offset;
         pthread_mutex_unlock(&gate);
         OK(hipStreamSynchronize(stream));
-        TRUE(places.result == -hipFileInvalidValue || places.result == -1);
+        EXPECT(places.result, -hipFileInvalidValue);
     }
     /* The stream goes on as if nothing had been. */
     Places places = {16 * KIB, 0, 0, 0};
@@ -160,6 +163,70 @@ static void deregistered(int fd, hipStream_t stream) {
     expect_device(memory, 16 * KIB, 0, 1);
 }
 
+/* hipStreamPerThread is another stream in each thread: the end of one thread's operation lets no other thread's stream go on. */
+enum { ROUNDS = 50 };
+
+static void per_thread_reads(char *buffer, size_t size) {
+    for (int i = 0; i < ROUNDS; i++) {
+        Places places = {size, 0, 0, 77};
+        GOOD(read_async(buffer, &places, hipStreamPerThread));
+        OK(hipStreamSynchronize(hipStreamPerThread));
+        EXPECT(places.result, (long)size);
+    }
+}
+
+static void *other_thread(void *buffer) {
+    per_thread_reads((char *)buffer, PAGE);
+    return NULL;
+}
+
+static void per_thread(void) {
+    char *buffer = (char *)device_memory(PAGE);
+    pthread_t other;
+    EXPECT(pthread_create(&other, NULL, other_thread, buffer), 0);
+    per_thread_reads(memory, 4 * MIB);
+    EXPECT(pthread_join(other, NULL), 0);
+    OK(hipFree(buffer));
+}
+
+/* HIP takes the operation and then nothing that would wait for it. What could not be submitted never runs. */
+static void taken_back(hipStream_t stream) {
+    int waits = 0;
+    OK(hipDeviceGetAttribute(&waits, hipDeviceAttributeCanUseStreamWaitValue, 0));
+    if (!waits) return;
+    Places places = {PAGE, 0, 0, 77};
+    char *buffer = (char *)device_memory(PAGE);
+    wipe(buffer, 5, PAGE);
+    GOOD(hipFileBufRegister(buffer, PAGE, 0));
+    pthread_mutex_lock(&gate);
+    OK(hipLaunchHostFunc(stream, wait_at_gate, NULL));
+    EXPECT(hipsim_fault("hipStreamWaitValue64:1=error:1,hipLaunchHostFunc:2=error:1"), 0);
+    FAILS_IN_HIP(read_async(buffer, &places, stream), hipErrorInvalidValue);
+    GOOD(hipFileBufDeregister(buffer));
+    pthread_mutex_unlock(&gate);
+    OK(hipStreamSynchronize(stream));
+    EXPECT(places.result, 0);
+    expect_device_is(buffer, PAGE, 5);
+    OK(hipFree(buffer));
+}
+
+/* However many streams there were, they leave nothing behind. */
+static void nothing_is_left(void) {
+    hipsim_reset();
+    for (int i = 0; i < 100; i++) {
+        hipStream_t stream;
+        OK(hipStreamCreate(&stream));
+        GOOD(hipFileStreamRegister(stream, 0));
+        Places places = {PAGE, 0, 0, 77};
+        GOOD(read_async(memory, &places, stream));
+        OK(hipStreamSynchronize(stream));
+        EXPECT(places.result, PAGE);
+        GOOD(hipFileStreamDeregister(stream));
+        OK(hipStreamDestroy(stream));
+    }
+    TRUE(hipsim_calls("hipExtMallocWithFlags") <= 1);
+}
+
 int main(int count_of_arguments, char **arguments) {
     EXPECT(count_of_arguments, 2);
     char path[4096];
@@ -186,6 +253,9 @@ int main(int count_of_arguments, char **arguments) {
     order(fd, stream);
     order(fd, NULL);
     deregistered(fd, stream);
+    per_thread();
+    taken_back(stream);
+    nothing_is_left();
     int device = -1;
     OK(hipGetDevice(&device));
     EXPECT(device, 0);

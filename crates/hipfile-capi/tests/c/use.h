@@ -45,7 +45,7 @@ static inline void *device_memory(size_t size) {
     return memory;
 }
 
-/* hipMemset returns before it is done, and I/O does not wait for the default stream. */
+/* hipMemset returns before it is done, and I/O past the host does not wait for the default stream. */
 static inline void wipe(void *memory, int value, size_t size) {
     OK(hipMemset(memory, value, size));
     OK(hipStreamSynchronize(NULL));

@@ -2,10 +2,13 @@
 #![allow(unsafe_code)]
 
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use fastpath_gpu::{Direction, RawStream, Transfer};
 
 use super::fixture::{Fixture, MIB, pattern};
+use super::mock::PER_THREAD;
 use crate::choose::Reason;
 use crate::error::Error;
 use crate::raw::{FIXED_BUFFER_OFFSET, FIXED_FILE_OFFSET, FIXED_SIZE, Late};
@@ -192,7 +195,7 @@ fn submission_is_checked_as_the_specification_says() {
     let mut nothing = Places::new(0, 0, 0);
     assert_eq!(code(submit(&fixture, Direction::Read, handle, buffer, &mut nothing, stream)), 0);
     assert_eq!(nothing.result(), 0);
-    fixture.mock.fail_launch.store(true, Ordering::Relaxed);
+    fixture.mock.launches_left.store(0, Ordering::Relaxed);
     let failed =
         submit(&fixture, Direction::Read, handle, buffer, &mut places, stream).unwrap_err();
     assert_eq!((failed.code(), failed.hip()), (5011, 999));
@@ -275,4 +278,196 @@ fn operations_that_wait_when_everything_ends_fail_and_let_their_stream_go() {
         fixture.mock.finish(stream);
         assert_eq!(places.result(), -5006);
     }
+}
+
+/// Has transfers of this many bytes wait at a gate.
+fn keep(fixture: &Fixture, gate: &Arc<Mutex<()>>, bytes: u64) {
+    let gate = Arc::clone(gate);
+    *fixture.mock.meanwhile.lock().unwrap() = Some(Arc::new(move |length| {
+        if length == bytes {
+            drop(gate.lock().unwrap());
+        }
+    }));
+}
+
+const SOON: Duration = Duration::from_millis(50);
+
+#[test]
+fn the_per_thread_streams_of_two_threads_do_not_let_each_other_go_on() {
+    let fixture = Fixture::new();
+    let (_file, handle) = fixture.file("a", 0, &pattern(16384, 1));
+    let buffers = [fixture.buffer(8192), fixture.buffer(8192)];
+    let gate = Arc::new(Mutex::new(()));
+    keep(&fixture, &gate, 8192);
+    let closed = gate.lock().unwrap();
+    let read = |buffer, size| {
+        let mut places = Places::new(size, 0, 0);
+        submit(&fixture, Direction::Read, handle, buffer, &mut places, PER_THREAD).unwrap();
+        fixture.mock.finish(PER_THREAD);
+        places.result()
+    };
+    std::thread::scope(|scope| {
+        let slow = scope.spawn(|| read(buffers[0], 8192));
+        while fixture.transfers() == 0 {
+            std::thread::yield_now();
+        }
+        assert_eq!(read(buffers[1], 4096), 4096);
+        std::thread::sleep(SOON);
+        assert!(!slow.is_finished(), "the stream went on before its bytes were there");
+        drop(closed);
+        assert_eq!(slow.join().unwrap(), 8192);
+    });
+}
+
+#[test]
+fn a_stream_whose_handle_was_given_again_waits_for_its_own_operation() {
+    let fixture = Fixture::new();
+    let (_file, handle) = fixture.file("a", 0, &pattern(16384, 1));
+    let (old_buffer, new_buffer) = (fixture.buffer(8192), fixture.buffer(8192));
+    let stream = fixture.mock.client_stream(0);
+    let gate = Arc::new(Mutex::new(()));
+    keep(&fixture, &gate, 8192);
+    let closed = gate.lock().unwrap();
+    let mut old = Places::new(8192, 0, 0);
+    submit(&fixture, Direction::Read, handle, old_buffer, &mut old, stream).unwrap();
+    let passed = fixture.mock.mark(stream);
+    fixture.mock.give_again(stream);
+    let mut new = Places::new(4096, 0, 0);
+    submit(&fixture, Direction::Read, handle, new_buffer, &mut new, stream).unwrap();
+    fixture.mock.finish(stream);
+    assert_eq!(new.result(), 4096);
+    assert!(passed.recv_timeout(SOON).is_err(), "the old stream went on");
+    drop(closed);
+    passed.recv().unwrap();
+    assert_eq!(old.result(), 8192);
+}
+
+#[test]
+fn an_operation_that_cannot_be_waited_for_is_taken_back_before_it_runs() {
+    let fixture = Fixture::new();
+    let (_file, handle) = fixture.file("a", 0, &pattern(8192, 1));
+    let buffer = fixture.buffer(8192);
+    let stream = fixture.mock.client_stream(0);
+    let held = fixture.mock.hold(stream);
+    fixture.mock.fail_wait.store(true, Ordering::Relaxed);
+    fixture.mock.launches_left.store(1, Ordering::Relaxed);
+    let mut places = Places::new(8192, 0, 0);
+    let failed =
+        submit(&fixture, Direction::Read, handle, buffer, &mut places, stream).unwrap_err();
+    assert_eq!((failed.code(), failed.hip()), (5011, 999));
+    assert_eq!(fixture.runtime.buffer_deregister(buffer), Ok(()), "it is under way");
+    held.wait();
+    fixture.mock.finish(stream);
+    assert_eq!((fixture.transfers(), places.result()), (0, 0));
+    // Its number serves the next one, which must not find itself done.
+    fixture.mock.fail_wait.store(false, Ordering::Relaxed);
+    fixture.mock.launches_left.store(usize::MAX, Ordering::Relaxed);
+    let buffer = fixture.buffer(8192);
+    submit(&fixture, Direction::Read, handle, buffer, &mut places, stream).unwrap();
+    fixture.mock.finish(stream);
+    assert_eq!(places.result(), 8192);
+    assert_eq!(fixture.mock.signal_allocations.load(Ordering::Relaxed), 1);
+}
+
+#[test]
+fn an_operation_that_cannot_be_waited_for_is_over_when_the_call_returns_if_it_runs() {
+    let fixture = Fixture::new();
+    let (_file, handle) = fixture.file("a", 0, &pattern(8192, 1));
+    let buffer = fixture.buffer(8192);
+    let stream = fixture.mock.client_stream(0);
+    fixture.mock.fail_wait.store(true, Ordering::Relaxed);
+    fixture.mock.launches_left.store(1, Ordering::Relaxed);
+    let (begun, begins) = std::sync::mpsc::channel();
+    let (begins, begun) = (Mutex::new(begins), Mutex::new(begun));
+    *fixture.mock.meanwhile.lock().unwrap() = Some(Arc::new(move |_| {
+        begun.lock().unwrap().send(()).unwrap();
+        std::thread::sleep(SOON);
+    }));
+    *fixture.mock.before_wait.lock().unwrap() =
+        Some(Arc::new(move |()| begins.lock().unwrap().recv().unwrap()));
+    let mut places = Places::new(8192, 0, 0);
+    submit(&fixture, Direction::Read, handle, buffer, &mut places, stream).unwrap();
+    assert_eq!(places.result(), 8192);
+    fixture.mock.finish(stream);
+}
+
+#[test]
+fn numbers_that_streams_wait_for_are_used_again_and_freed_by_the_last_close() {
+    let fixture = Fixture::new();
+    let (_file, handle) = fixture.file("a", 0, &pattern(8192, 1));
+    let buffers = [fixture.buffer(8192), fixture.mock.allocate(8192, 1)];
+    for turn in 0..100 {
+        let stream = fixture.mock.client_stream(turn % 2);
+        register(&fixture, stream, 0).unwrap();
+        let mut places = Places::new(8192, 0, 0);
+        let buffer = buffers[turn as usize % 2];
+        submit(&fixture, Direction::Read, handle, buffer, &mut places, stream).unwrap();
+        fixture.mock.finish(stream);
+        assert_eq!(places.result(), 8192);
+        fixture.runtime.stream_deregister(stream).unwrap();
+    }
+    // One for each GPU.
+    assert_eq!(fixture.mock.signal_allocations.load(Ordering::Relaxed), 2);
+    assert_eq!(fixture.mock.signals.lock().unwrap().len(), 2);
+    fixture.runtime.driver_close().unwrap();
+    assert!(fixture.mock.signals.lock().unwrap().is_empty());
+}
+
+#[test]
+fn numbers_stay_while_a_stream_has_to_wait_for_one() {
+    let fixture = Fixture::new();
+    let (_file, handle) = fixture.file("a", 0, &pattern(8192, 1));
+    let buffer = fixture.buffer(8192);
+    let stream = fixture.mock.client_stream(0);
+    let held = fixture.mock.hold(stream);
+    let mut places = Places::new(8192, 0, 0);
+    submit(&fixture, Direction::Read, handle, buffer, &mut places, stream).unwrap();
+    fixture.runtime.driver_close().unwrap();
+    held.wait();
+    fixture.mock.finish(stream);
+    assert_eq!(places.result(), 8192);
+    assert_eq!(fixture.mock.signals.lock().unwrap().len(), 1);
+    fixture.runtime.driver_open().unwrap();
+    fixture.runtime.driver_close().unwrap();
+    assert!(fixture.mock.signals.lock().unwrap().is_empty());
+}
+
+#[test]
+fn a_panic_in_an_operation_lets_its_stream_go_on() {
+    for can_wait in [true, false] {
+        let fixture = Fixture::new();
+        fixture.mock.can_wait.store(can_wait, Ordering::Relaxed);
+        let (_file, handle) = fixture.file("a", 0, &pattern(8192, 1));
+        let buffer = fixture.buffer(8192);
+        let stream = fixture.mock.client_stream(0);
+        *fixture.mock.meanwhile.lock().unwrap() = Some(Arc::new(|_| panic!("a panic on purpose")));
+        let mut places = Places::new(8192, 0, 0);
+        submit(&fixture, Direction::Read, handle, buffer, &mut places, stream).unwrap();
+        let passed = fixture.mock.mark(stream).recv_timeout(Duration::from_secs(10));
+        assert_eq!((passed, places.result()), (Ok(()), -5030));
+        assert_eq!(fixture.runtime.buffer_deregister(buffer), Ok(()));
+    }
+}
+
+#[test]
+fn crooked_places_are_refused() {
+    let fixture = Fixture::new();
+    let (_file, handle) = fixture.file("a", 0, &pattern(8192, 1));
+    let buffer = fixture.buffer(8192);
+    let stream = fixture.mock.client_stream(0);
+    let mut places = Places::new(8192, 0, 0);
+    let good = places.late();
+    let crooked = |address: usize| address + 1;
+    for late in [
+        Late { size: good.size.map_addr(crooked), ..good },
+        Late { file_offset: good.file_offset.map_addr(crooked), ..good },
+        Late { buffer_offset: good.buffer_offset.map_addr(crooked), ..good },
+        Late { result: good.result.map_addr(crooked), ..good },
+    ] {
+        // SAFETY: refused before it is used.
+        let refused =
+            unsafe { fixture.runtime.submit(Direction::Read, handle, buffer, late, stream) };
+        assert_eq!(refused.unwrap_err().code(), 5022, "{late:?}");
+    }
+    assert_eq!(fixture.transfers(), 0);
 }

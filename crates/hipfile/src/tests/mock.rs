@@ -3,12 +3,13 @@
 #![allow(unsafe_code)]
 
 use std::cell::Cell;
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::ffi::c_void;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Barrier, Mutex, MutexGuard};
+use std::thread::ThreadId;
 
 use fastpath_gpu::{
     Attributes, Direction, Gpu, HipError, HostFunction, MemoryKind, RawEvent, RawStream, Transfer,
@@ -58,6 +59,12 @@ enum Task {
 /// What a call of the direct interface shall do instead of its work.
 pub(crate) type Script = Box<dyn Fn(u64) -> Option<Transfer> + Send + Sync>;
 
+/// What shall happen besides.
+pub(crate) type Hook<T> = Arc<dyn Fn(T) + Send + Sync>;
+
+/// `hipStreamPerThread`.
+pub(crate) const PER_THREAD: RawStream = RawStream(std::ptr::without_provenance_mut(2));
+
 pub(crate) struct Mock {
     memory: Mutex<Memory>,
     streams: Mutex<Streams>,
@@ -68,13 +75,22 @@ pub(crate) struct Mock {
     /// The copy with this number fails, counted from 1.
     pub(crate) fail_copy: AtomicUsize,
     pub(crate) script: Mutex<Option<Script>>,
-    /// Runs in the middle of a transfer.
-    pub(crate) meanwhile: Mutex<Option<Arc<dyn Fn() + Send + Sync>>>,
+    /// Runs in the middle of a transfer, with its bytes.
+    pub(crate) meanwhile: Mutex<Option<Hook<u64>>>,
     pub(crate) attribute_error: AtomicU64,
     pub(crate) can_wait: AtomicBool,
     pub(crate) fail_wait: AtomicBool,
-    pub(crate) fail_launch: AtomicBool,
+    /// Launches of host functions that succeed before all fail.
+    pub(crate) launches_left: AtomicUsize,
+    /// Runs when someone waits for the default stream of a GPU.
+    pub(crate) default_stream: Mutex<Option<Hook<i32>>>,
+    /// Runs before a stream is told to wait for a number.
+    pub(crate) before_wait: Mutex<Option<Hook<()>>>,
+    /// Numbers to wait for that are allocated now, and how often one was.
+    pub(crate) signals: Mutex<HashSet<usize>>,
+    pub(crate) signal_allocations: AtomicUsize,
     clients: Mutex<HashMap<usize, Sender<Task>>>,
+    per_thread: Mutex<HashMap<ThreadId, RawStream>>,
 }
 
 impl std::fmt::Debug for Mock {
@@ -113,17 +129,31 @@ fn called() {
 impl Mock {
     /// A stream that works on its own.
     pub(crate) fn client_stream(&self, device: i32) -> RawStream {
-        let mut streams = self.streams.lock().unwrap();
-        streams.next += 1;
-        let stream = streams.next;
-        streams.device.insert(stream, device);
+        let stream = {
+            let mut streams = self.streams.lock().unwrap();
+            streams.next += 1;
+            let stream = streams.next;
+            streams.device.insert(stream, device);
+            RawStream(std::ptr::without_provenance_mut(stream))
+        };
+        self.give_again(stream);
+        stream
+    }
+
+    /// Makes the handle another stream's; one that had it does its work all the same.
+    pub(crate) fn give_again(&self, stream: RawStream) {
         let (to, tasks) = channel();
         std::thread::spawn(move || work(&tasks));
-        self.clients.lock().unwrap().insert(stream, to);
-        RawStream(std::ptr::without_provenance_mut(stream))
+        self.clients.lock().unwrap().insert(stream.0.addr(), to);
     }
 
     fn send(&self, stream: RawStream, task: Task) -> Result<(), HipError> {
+        let stream = if stream == PER_THREAD {
+            let mut streams = self.per_thread.lock().unwrap();
+            *streams.entry(std::thread::current().id()).or_insert_with(|| self.client_stream(0))
+        } else {
+            stream
+        };
         let clients = self.clients.lock().unwrap();
         clients.get(&stream.0.addr()).ok_or(HipError::INVALID_VALUE)?.send(task).unwrap();
         Ok(())
@@ -131,9 +161,14 @@ impl Mock {
 
     /// Waits until a client's stream has done everything.
     pub(crate) fn finish(&self, stream: RawStream) {
+        self.mark(stream).recv().unwrap();
+    }
+
+    /// Hears when a client's stream has done what it has to do now.
+    pub(crate) fn mark(&self, stream: RawStream) -> Receiver<()> {
         let (done, wait) = channel();
         self.send(stream, Task::Mark(done)).unwrap();
-        wait.recv().unwrap();
+        wait
     }
 
     /// Keeps a client's stream busy until the other side is dropped.
@@ -164,7 +199,8 @@ impl Mock {
             Memory { base, bytes: vec![0; RESERVED], next: base, allocations: BTreeMap::new() };
         Self {
             memory: Mutex::new(memory),
-            streams: Mutex::default(),
+            // Lower numbers are names of HIP's own.
+            streams: Mutex::new(Streams { next: 15, ..Streams::default() }),
             host_allocations: AtomicUsize::new(0),
             direct: AtomicBool::new(true),
             transfers: AtomicUsize::new(0),
@@ -175,8 +211,13 @@ impl Mock {
             attribute_error: AtomicU64::new(0),
             can_wait: AtomicBool::new(true),
             fail_wait: AtomicBool::new(false),
-            fail_launch: AtomicBool::new(false),
+            launches_left: AtomicUsize::new(usize::MAX),
+            default_stream: Mutex::default(),
+            before_wait: Mutex::default(),
+            signals: Mutex::default(),
+            signal_allocations: AtomicUsize::new(0),
             clients: Mutex::default(),
+            per_thread: Mutex::default(),
         }
     }
 
@@ -301,6 +342,10 @@ impl Gpu for Mock {
 
     unsafe fn synchronize(&self, stream: RawStream) -> Result<(), HipError> {
         called();
+        let hook = self.default_stream.lock().unwrap().clone();
+        if let (true, Some(hook)) = (stream.0.is_null(), hook) {
+            hook(CURRENT.get());
+        }
         if self.clients.lock().unwrap().contains_key(&stream.0.addr()) {
             self.finish(stream);
             return Ok(());
@@ -375,11 +420,16 @@ impl Gpu for Mock {
     fn allocate_signal(&self) -> Result<NonNull<u64>, HipError> {
         called();
         let signal: &'static mut u64 = Box::leak(Box::new(0));
-        Ok(NonNull::from(signal))
+        let signal = NonNull::from(signal);
+        self.signal_allocations.fetch_add(1, Ordering::Relaxed);
+        self.signals.lock().unwrap().insert(signal.as_ptr().expose_provenance());
+        Ok(signal)
     }
 
-    unsafe fn free_signal(&self, _: NonNull<u64>) -> Result<(), HipError> {
-        Err(HipError::NOT_SUPPORTED)
+    unsafe fn free_signal(&self, signal: NonNull<u64>) -> Result<(), HipError> {
+        called();
+        let signal = signal.as_ptr().expose_provenance();
+        self.signals.lock().unwrap().remove(&signal).then_some(()).ok_or(HipError::INVALID_VALUE)
     }
 
     unsafe fn wait_value(
@@ -389,10 +439,16 @@ impl Gpu for Mock {
         value: u64,
     ) -> Result<(), HipError> {
         called();
+        let hook = self.before_wait.lock().unwrap().clone();
+        if let Some(hook) = hook {
+            hook(());
+        }
+        let signal_address = signal.as_ptr().expose_provenance();
+        assert!(self.signals.lock().unwrap().contains(&signal_address), "a freed signal");
         if self.fail_wait.load(Ordering::Relaxed) {
             return Err(HipError::NOT_SUPPORTED);
         }
-        self.send(stream, Task::Wait(signal.as_ptr().expose_provenance(), value))
+        self.send(stream, Task::Wait(signal_address, value))
     }
 
     fn pci_address(&self, device: i32) -> Option<String> {
@@ -436,9 +492,10 @@ impl Gpu for Mock {
         data: *mut c_void,
     ) -> Result<(), HipError> {
         called();
-        if self.fail_launch.load(Ordering::Relaxed) {
-            return Err(HipError::UNKNOWN);
-        }
+        let left = self
+            .launches_left
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
+        left.map_err(|_| HipError::UNKNOWN)?;
         self.send(stream, Task::Host(function, data.expose_provenance()))
     }
 
@@ -461,7 +518,7 @@ impl Gpu for Mock {
         self.transfers.fetch_add(1, Ordering::Relaxed);
         let meanwhile = self.meanwhile.lock().unwrap().clone();
         if let Some(meanwhile) = meanwhile {
-            meanwhile();
+            meanwhile(length);
         }
         let scripted = self.script.lock().unwrap().as_ref().and_then(|script| script(length));
         let (base, allocated, kind, _) = self.find(address).expect("device memory");

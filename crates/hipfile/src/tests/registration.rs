@@ -126,7 +126,7 @@ fn spec_10_12_a_file_that_is_taken_out_during_io_goes_after_it() {
     let buffer = fixture.buffer(8192);
     let runtime = Arc::clone(&fixture.runtime);
     *fixture.mock.meanwhile.lock().unwrap() =
-        Some(Arc::new(move || runtime.handle_deregister(handle)));
+        Some(Arc::new(move |_| runtime.handle_deregister(handle)));
     assert_eq!(fixture.read(handle, buffer, 8192, 0, 0), Ok(8192));
     assert_eq!(fixture.transfers(), 1);
     assert_eq!(
@@ -142,7 +142,7 @@ fn a_buffer_in_use_is_not_taken_out_and_the_driver_closes_all_the_same() {
     let (_file, handle) = fixture.file("a", 0, &[5; 8192]);
     let buffer = fixture.buffer(8192);
     let runtime = Arc::clone(&fixture.runtime);
-    *fixture.mock.meanwhile.lock().unwrap() = Some(Arc::new(move || {
+    *fixture.mock.meanwhile.lock().unwrap() = Some(Arc::new(move |_| {
         assert_eq!(runtime.buffer_deregister(buffer), Err(Error::BufferInUse(buffer)));
         runtime.driver_close().unwrap();
         assert_eq!(runtime.buffer_deregister(buffer), Err(Error::Closing));
