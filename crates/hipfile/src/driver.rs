@@ -105,7 +105,7 @@ impl<F: Numbered + Clone, B: Clone> Driver<F, B> {
         }
         self.ensure_open();
         let handle = self.handles.next();
-        self.files.insert(handle, &file);
+        self.files.insert(handle, file);
         numbers.insert(number, handle);
         Ok(handle)
     }
@@ -128,7 +128,7 @@ impl<F: Numbered + Clone, B: Clone> Driver<F, B> {
     pub(crate) fn add_buffer(&self, address: u64, buffer: B) -> Result<(), Error> {
         let _numbers = lock(&self.numbers);
         self.ensure_open();
-        if self.buffers.insert(address, &buffer) {
+        if self.buffers.insert(address, buffer) {
             Ok(())
         } else {
             Err(Error::BufferRegistered(address as usize))

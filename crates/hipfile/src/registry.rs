@@ -84,14 +84,14 @@ impl<T: Clone> Replicated<T> {
     }
 
     /// See [`Registry::insert`].
-    pub(crate) fn insert(&self, key: u64, value: &T) -> bool {
+    pub(crate) fn insert(&self, key: u64, value: T) -> bool {
         let mut shards: Vec<_> =
             self.each().map(|replica| crate::sync::write(replica.shard(key))).collect();
         if shards.iter().any(|shard| shard.contains_key(&key)) {
             return false;
         }
-        for shard in &mut shards {
-            shard.insert(key, Arc::new(value.clone()));
+        for (shard, value) in shards.iter_mut().zip(std::iter::repeat_n(value, GROUPS)) {
+            shard.insert(key, Arc::new(value));
         }
         true
     }
