@@ -10,11 +10,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 
-use crate::generate;
+use crate::{generate, tsan};
 
 /// How a step ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Outcome {
+pub(crate) enum Outcome {
     Passed,
     Failed(String),
     Skipped(String),
@@ -38,7 +38,7 @@ struct Step {
     run: fn(&Path) -> anyhow::Result<Outcome>,
 }
 
-const STEPS: [Step; 11] = [
+const STEPS: [Step; 12] = [
     Step {
         name: "format",
         what: "cargo fmt --all --check",
@@ -52,6 +52,7 @@ const STEPS: [Step; 11] = [
         },
     },
     Step { name: "tests", what: "every test of the workspace", run: tests },
+    Step { name: "threads", what: "cargo xtask tsan", run: tsan::run },
     Step {
         name: "small host",
         what: "fastpath-host without its features, as the runtime library uses it",
@@ -91,6 +92,13 @@ pub(crate) fn run(root: &Path) -> bool {
     !results.iter().any(|(_, outcome, _)| matches!(outcome, Outcome::Failed(_)))
 }
 
+/// Runs one step by itself; whether it did not fail.
+pub(crate) fn thread_sanitizer(root: &Path) -> anyhow::Result<bool> {
+    let outcome = tsan::run(root)?;
+    println!("{outcome}");
+    Ok(!matches!(outcome, Outcome::Failed(_)))
+}
+
 fn seconds(duration: Duration) -> String {
     format!("{:.1} s", duration.as_secs_f64())
 }
@@ -113,7 +121,7 @@ fn summary(results: &[(&str, Outcome, Duration)], total: Duration) -> String {
 }
 
 /// Runs a command to its end, its output going where ours goes.
-fn execute(command: &mut Command) -> anyhow::Result<Outcome> {
+pub(crate) fn execute(command: &mut Command) -> anyhow::Result<Outcome> {
     let program = command.get_program().to_string_lossy().into_owned();
     let status = command.stdin(Stdio::null()).status().context(program)?;
     Ok(if status.success() { Outcome::Passed } else { Outcome::Failed(status.to_string()) })
@@ -136,7 +144,7 @@ fn answers(command: &mut Command) -> bool {
     quiet.status().is_ok_and(|status| status.success())
 }
 
-fn installed(tool: &str) -> bool {
+pub(crate) fn installed(tool: &str) -> bool {
     answers(Command::new(tool).arg("--version"))
 }
 

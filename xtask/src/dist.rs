@@ -18,14 +18,15 @@ pub(crate) fn run(repository: &Path, root: &Path) -> anyhow::Result<bool> {
     if !output.status.success() {
         bail!("cargo {BUILD}: {}", output.status);
     }
-    let library = library(&output.stdout).context("cargo named no C library")?;
+    let library =
+        artifact(&output.stdout, "libhipfile_capi.so").context("cargo named no C library")?;
     layout::install(root, Path::new(&library))?;
     println!("{}", root.display());
     Ok(true)
 }
 
-/// The path of the C library among cargo's messages, one JSON record in each line.
-fn library(messages: &[u8]) -> Option<String> {
+/// The path of a file that cargo made, among its messages: one JSON record in each line.
+pub(crate) fn artifact(messages: &[u8], name: &str) -> Option<String> {
     let messages = messages.split(|byte| *byte == b'\n');
     let records =
         messages.filter_map(|line| serde_json::from_slice::<serde_json::Value>(line).ok());
@@ -33,8 +34,9 @@ fn library(messages: &[u8]) -> Option<String> {
         Some(serde_json::Value::Array(names)) => names.clone(),
         _ => Vec::new(),
     });
-    files.find_map(|name| {
-        name.as_str().filter(|name| name.ends_with("/libhipfile_capi.so")).map(str::to_owned)
+    files.find_map(|path| {
+        let path = path.as_str()?;
+        (Path::new(path).file_name()? == name).then(|| path.to_owned())
     })
 }
 
@@ -48,7 +50,8 @@ mod tests {
 {"reason":"compiler-artifact","filenames":["/t/libhipfile_capi.rlib","/t/libhipfile_capi.so"]}
 {"reason":"build-finished","success":true}
 "#;
-        assert_eq!(library(messages).as_deref(), Some("/t/libhipfile_capi.so"));
-        assert_eq!(library(b"{\"reason\":\"build-finished\"}\n"), None);
+        let found = |name| artifact(messages, name);
+        assert_eq!(found("libhipfile_capi.so").as_deref(), Some("/t/libhipfile_capi.so"));
+        assert_eq!(found("libhipfile.so"), None);
     }
 }

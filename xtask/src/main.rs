@@ -10,6 +10,7 @@
 mod ci;
 mod dist;
 mod generate;
+mod tsan;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -41,6 +42,8 @@ enum Task {
         /// The directory, as `/usr/local` would be
         directory: PathBuf,
     },
+    /// Run the C library's programs under a detector of data races
+    Tsan,
     /// Run the program itself, for transcripts
     #[command(hide = true)]
     Fastpath {
@@ -54,6 +57,7 @@ fn main() -> ExitCode {
         Task::Generate { check } => repository().and_then(|root| generate::run(root, check)),
         Task::Ci => repository().map(ci::run),
         Task::Dist { directory } => repository().and_then(|root| dist::run(root, &directory)),
+        Task::Tsan => repository().and_then(ci::thread_sanitizer),
         Task::Fastpath { arguments } => {
             let name = OsString::from("fastpath");
             return fastpath::run(std::iter::once(name).chain(arguments));

@@ -29,10 +29,18 @@ pub fn built() -> io::Result<PathBuf> {
 ///
 /// When the library is not there or a link cannot be made.
 pub fn lay_out(folder: &Path) -> io::Result<PathBuf> {
-    let library = built()?;
+    lay_out_of(folder, &built()?)
+}
+
+/// The same of a library that was built in another way.
+///
+/// # Errors
+///
+/// When a link cannot be made.
+pub fn lay_out_of(folder: &Path, library: &Path) -> io::Result<PathBuf> {
     for name in NAMES {
         let link = folder.join(name);
-        match std::os::unix::fs::symlink(&library, &link) {
+        match std::os::unix::fs::symlink(library, &link) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             result => result.map_err(|error| {
                 io::Error::new(error.kind(), format!("{}: {error}", link.display()))

@@ -182,7 +182,7 @@ static void cancels(void) {
     hipFileBatchHandle_t batch = set_up(MANY);
     hipFileIOParams_t entries[MANY];
     static hipFileIOEvents_t events[MANY];
-    for (int i = 0; i < MANY; i++) entries[i] = operation(hipFileBatchRead, 1, 1, 4 * KIB, i + 1);
+    for (int i = 0; i < MANY; i++) entries[i] = operation(hipFileBatchRead, 1, 1 + i * 8 * KIB, 4 * KIB, i + 1);
     GOOD(hipFileBatchIOSubmit(batch, MANY, entries, 0));
     GOOD(hipFileBatchIOCancel(batch));
     unsigned count = MANY, canceled = 0;

@@ -67,16 +67,16 @@ static void reused_number(void) {
     close(again);
 }
 
-static volatile int over;
+static int over, started;
 static hipFileHandle_t shared;
 
 static void *reader(void *memory) {
     long done = 0;
-    while (!over) {
+    while (!__atomic_load_n(&over, __ATOMIC_SEQ_CST)) {
         hipFileHandle_t handle = __atomic_load_n(&shared, __ATOMIC_SEQ_CST);
         ssize_t got = hipFileRead(handle, memory, 64 * KIB, 0, 0);
         TRUE(got == 64 * KIB || got == -hipFileHandleNotRegistered || (got == -1 && errno == EINVAL));
-        if (got == 64 * KIB) done++;
+        if (got == 64 * KIB && done++ == 0) __atomic_add_fetch(&started, 1, __ATOMIC_SEQ_CST);
     }
     expect_device(memory, 64 * KIB, 0, 1);
     return (void *)(intptr_t)done;
@@ -95,7 +95,8 @@ static void under_way(void) {
         EXPECT(hipFileRead(shared, memory[i], 64 * KIB, 0, 0), 64 * KIB);
         EXPECT(pthread_create(&threads[i], NULL, reader, memory[i]), 0);
     }
-    for (int i = 0; i < 200; i++) {
+    /* On a busy machine a thread may come to nothing for long. */
+    for (int i = 0; i < 200 || __atomic_load_n(&started, __ATOMIC_SEQ_CST) < 4; i++) {
         usleep(200);
         if (i % 3 == 2) {
             GOOD(hipFileDriverClose());
@@ -104,7 +105,7 @@ static void under_way(void) {
         }
         __atomic_store_n(&shared, register_file(fd), __ATOMIC_SEQ_CST);
     }
-    over = 1;
+    __atomic_store_n(&over, 1, __ATOMIC_SEQ_CST);
     for (int i = 0; i < 4; i++) {
         void *done = NULL;
         EXPECT(pthread_join(threads[i], &done), 0);

@@ -125,8 +125,10 @@ static void under_way(void) {
     void *result = NULL;
     slow = register_file(fd);
     slow_memory = (char *)device_memory(64 * KIB);
+    uint64_t copies = hipsim_calls("hipMemcpyWithStream");
     EXPECT(pthread_create(&thread, NULL, slow_read, NULL), 0);
-    usleep(50000); /* of the 200 ms that its copy takes */
+    /* From here on its copy takes 200 ms. */
+    while (hipsim_calls("hipMemcpyWithStream") == copies) usleep(1000);
     hipFileHandleDeregister(slow);
     EXPECT(hipFileRead(slow, slow_memory, 4 * KIB, 0, 0), -hipFileHandleNotRegistered);
     GOOD(try_register(fd));

@@ -51,11 +51,45 @@ pub(crate) struct Install {
 
 impl Install {
     pub(crate) fn new() -> Self {
-        let folder = tempfile::tempdir().expect("a folder");
         let library = layout::built().expect("the library");
-        layout::install(folder.path(), &library).expect("a layout");
-        hip_sim::layout::lay_out(&folder.path().join("lib")).expect("a layout");
+        Self::of(&library, &hip_sim::layout::built().expect("the simulation"))
+    }
+
+    fn of(library: &Path, hip: &Path) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        layout::install(folder.path(), library).expect("a layout");
+        hip_sim::layout::lay_out_of(&folder.path().join("lib"), hip).expect("a layout");
         Self { folder }
+    }
+
+    /// Compiles or links a source or an object against the header and the libraries.
+    fn compile(&self, compiler: &str, arguments: &[&str], source: &Path, more: &[&str]) -> PathBuf {
+        let made = source.file_name().expect("a name");
+        let made = self.root().join(made).with_extension(if more.contains(&"-c") {
+            "o"
+        } else {
+            "program"
+        });
+        let output = Command::new(compiler)
+            .args(["-Wall", "-Wextra", "-Werror", "-g", "-D__HIP_PLATFORM_AMD__", "-D_GNU_SOURCE"])
+            .arg("-I")
+            .arg(self.root().join("include"))
+            .arg("-I")
+            .arg(crate_path("../hip-sim/include"))
+            .arg("-I")
+            .arg(crate_path("../hip-sim/tests/c"))
+            .args(arguments)
+            .arg(source)
+            .arg("-o")
+            .arg(&made)
+            .arg("-L")
+            .arg(self.lib())
+            .args(more)
+            .output()
+            .expect("the compiler starts");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{compiler} {}: {stderr}", source.display());
+        made
     }
 
     pub(crate) fn root(&self) -> &Path {
@@ -71,7 +105,14 @@ impl Install {
 pub(crate) struct Program {
     pub(crate) install: Install,
     binary: PathBuf,
+    /// How it was compiled.
+    pub(crate) name: String,
 }
+
+/// A program that loads the library itself calls none of it by name.
+const LINKING: [&str; 1] = ["-Wl,--as-needed"];
+const HIPFILE: [&str; 2] = ["-lamdhip64", "-lhipfile"];
+const SYSTEM: [&str; 2] = ["-lpthread", "-ldl"];
 
 impl Program {
     /// With the usual compiler and language.
@@ -79,8 +120,15 @@ impl Program {
         Self::build(compilers().first().expect("one"), source, &LANGUAGES[0])
     }
 
+    /// With each compiler that is here, as C and as C++.
+    pub(crate) fn each(source: &str) -> impl Iterator<Item = Self> {
+        compilers().into_iter().flat_map(move |compiler| {
+            LANGUAGES.iter().map(move |language| Self::build(compiler, source, language))
+        })
+    }
+
     pub(crate) fn build(compiler: &str, source: &str, arguments: &[&str]) -> Self {
-        Self::link(compiler, source, arguments, &["-lamdhip64", "-lhipfile"])
+        Self::link(compiler, source, arguments, &HIPFILE)
     }
 
     pub(crate) fn link(
@@ -90,30 +138,10 @@ impl Program {
         libraries: &[&str],
     ) -> Self {
         let install = Install::new();
-        let binary = install.root().join("program");
-        let output = Command::new(compiler)
-            .args(["-Wall", "-Wextra", "-Werror", "-g", "-D__HIP_PLATFORM_AMD__", "-D_GNU_SOURCE"])
-            .arg("-I")
-            .arg(install.root().join("include"))
-            .arg("-I")
-            .arg(crate_path("../hip-sim/include"))
-            .arg("-I")
-            .arg(crate_path("../hip-sim/tests/c"))
-            .args(arguments)
-            .arg(crate_path("tests/c").join(source))
-            .arg("-o")
-            .arg(&binary)
-            .arg("-L")
-            .arg(install.lib())
-            // A program that loads the library itself calls none of it by name.
-            .arg("-Wl,--as-needed")
-            .args(libraries)
-            .args(["-lpthread", "-ldl"])
-            .output()
-            .expect("the compiler starts");
-        let stderr = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{compiler} {source}: {stderr}");
-        Self { install, binary }
+        let more = [&LINKING, libraries, &SYSTEM].concat();
+        let source = crate_path("tests/c").join(source);
+        let binary = install.compile(compiler, arguments, &source, &more);
+        Self { install, binary, name: format!("{compiler} {arguments:?}") }
     }
 
     /// Started by `runner`, if there is one.
@@ -126,6 +154,39 @@ impl Program {
             command.env_remove(name);
         }
         command
+    }
+}
+
+/// The libraries that `cargo xtask tsan` has built with `ThreadSanitizer`, and its runtime.
+pub(crate) struct ThreadSanitizer {
+    library: PathBuf,
+    hip: PathBuf,
+    runtime: PathBuf,
+}
+
+impl ThreadSanitizer {
+    /// `None`, and it is said why, for a test that runs without that task.
+    pub(crate) fn built() -> Option<Self> {
+        let path = |name| std::env::var_os(name).map(PathBuf::from);
+        let library = path("HIPFILE_TSAN_LIBRARY");
+        let Some(library) = library else {
+            println!("skipped, because `cargo xtask tsan` runs it, with libraries of its own");
+            return None;
+        };
+        let (hip, runtime) = (path("HIPFILE_TSAN_HIP")?, path("HIPFILE_TSAN_RUNTIME")?);
+        Some(Self { library, hip, runtime })
+    }
+
+    /// A program with it. The runtime that comes with the compiler may be older than what Rust's compiler calls.
+    pub(crate) fn build(&self, source: &str) -> Program {
+        let install = Install::of(&self.library, &self.hip);
+        let source = crate_path("tests/c").join(source);
+        let object = install.compile("gcc", &["-std=gnu11", "-fsanitize=thread"], &source, &["-c"]);
+        let runtime = self.runtime.display().to_string();
+        let whole = ["-Wl,--whole-archive", &runtime, "-Wl,--no-whole-archive"];
+        let more = [&whole[..], &["-Wl,--export-dynamic"], &LINKING, &HIPFILE, &SYSTEM, &["-lm"]];
+        let binary = install.compile("gcc", &[], &object, &more.concat());
+        Program { install, binary, name: "ThreadSanitizer".to_owned() }
     }
 }
 
