@@ -303,6 +303,30 @@ fn the_running_kernel_is_judged_by_its_own_witnesses_whichever_kernel_is_asked_a
 }
 
 #[test]
+fn the_driver_of_another_kernel_is_not_the_one_that_runs() {
+    let judged = |host: &str, release: &str| {
+        let root = format!("{}/../../tests/hosts/{host}/root", env!("CARGO_MANIFEST_DIR"));
+        let mut command = fastpath();
+        command.args(["check", "--root", &root, "--kernel", release, "--layer", "driver"]);
+        let (code, stdout, _) = output(command.args(["--format", "json"]));
+        let answer: serde_json::Value = serde_json::from_str(&stdout).expect("JSON");
+        let driver = &answer["driver"];
+        (code, format!("{} {}", driver["verdict"], driver["reason"]).replace('"', ""))
+    };
+    for (host, release, code, expected) in [
+        ("driver-dkms-ais", "6.8.0-142-generic", 0, "supported ais-ready"),
+        // Only the kernel that runs has AMD's driver.
+        ("driver-dkms-ais", "6.8.0-138-generic", 1, "unsupported driver-in-tree"),
+        ("driver-dkms-ais", "6.8.0-1-generic", 2, "unknown driver-not-running"),
+        // Only the kernel that does not run has it.
+        ("driver-dkms-other-kernel", "6.8.0-142-generic", 1, "unsupported driver-in-tree"),
+        ("driver-dkms-other-kernel", "6.8.0-138-generic", 2, "unknown driver-not-running"),
+    ] {
+        assert_eq!(judged(host, release), (code, expected.to_owned()), "{host} {release}");
+    }
+}
+
+#[test]
 fn a_link_to_an_image_that_is_gone_is_no_installed_kernel() {
     let root = root("5.15.0-194-generic", "# CONFIG_PCI_P2PDMA is not set\n");
     write(root.path(), "etc/os-release", b"ID=ubuntu\nVERSION_ID=22.04\n");

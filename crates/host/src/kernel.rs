@@ -131,10 +131,12 @@ pub fn gather_layers(
     let mut facts = gather(tree, asked);
     let pci = (scope.path || scope.driver).then(|| pci::read(tree));
     let kernel = &facts.kernel;
-    facts.driver = pci
-        .as_ref()
-        .filter(|_| scope.driver)
-        .map(|pci| driver::read(tree, pci, kernel.running.as_ref(), &kernel.witnesses));
+    facts.driver = pci.as_ref().filter(|_| scope.driver).map(|pci| {
+        match kernel.release.as_ref().filter(|_| kernel.release != kernel.running) {
+            Some(release) => driver::read_for(tree, pci, kernel.running.as_ref(), release),
+            None => driver::read(tree, pci, kernel.running.as_ref(), &kernel.witnesses),
+        }
+    });
     facts.runtime = scope.runtime.then(|| runtime::read(tree, variables));
     facts.volume = scope.volume.then(|| volume::read(tree));
     facts.pci = pci;

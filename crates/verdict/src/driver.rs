@@ -4,7 +4,7 @@ use fastpath_host::Evidence;
 use fastpath_host::Unread;
 use fastpath_host::driver::{DkmsBuild, DriverFacts, Gpu, Loaded, Node};
 use fastpath_host::pci::{Address, Function, Got, PciFacts, Role};
-use fastpath_knowledge::{DriverBuild, Feature, Knowledge};
+use fastpath_knowledge::{DriverBuild, Feature, Knowledge, Release};
 use serde::{Deserialize, Serialize};
 
 use crate::hint::{Hint, hints};
@@ -77,6 +77,8 @@ struct Case<'a> {
     facts: &'a DriverFacts,
     pci: &'a PciFacts,
     knowledge: &'a Knowledge,
+    /// The kernel that is judged.
+    release: Option<&'a Release>,
     /// Whether the loaded module comes from outside the kernel's tree; `None` if that cannot be told.
     out_of_tree: Option<bool>,
     /// The number of the build that is loaded.
@@ -87,15 +89,27 @@ struct Case<'a> {
 
 impl<'a> Case<'a> {
     fn new(facts: &'a DriverFacts, pci: &'a PciFacts, knowledge: &'a Knowledge) -> Self {
+        if let Some(other) = &facts.other {
+            let out_of_tree = other.is_out_of_tree();
+            let of_it = facts.builds.iter().filter(|build| build.release == other.release);
+            let build = if out_of_tree == Some(true) { only_number(of_it) } else { None };
+            let release = Some(&other.release);
+            return Self { facts, pci, knowledge, release, out_of_tree, build, ais: None };
+        }
         let ais = facts.symbols.as_ref().map(|symbols| symbols.ais.is_some());
         let for_running = facts.builds.iter().any(|build| build.running);
         let out_of_tree = facts.module.is_out_of_tree().or_else(|| for_running.then_some(true));
         let build = (out_of_tree == Some(true)).then(|| loaded_build(facts)).flatten();
-        Self { facts, pci, knowledge, out_of_tree, build, ais }
+        let release = facts.running.as_ref();
+        Self { facts, pci, knowledge, release, out_of_tree, build, ais }
     }
 
     fn gpu(&self, gpu: &Function) -> (Verdict, Reason) {
         let no = |reason| (Verdict::Unsupported, reason);
+        if self.facts.other.is_some() {
+            let found = self.property(gpu).or_else(|| self.driver());
+            return found.map_or((Verdict::Unknown, Reason::DriverNotRunning), no);
+        }
         if let Got::Value(driver) = &gpu.driver
             && driver != "amdgpu"
         {
@@ -194,7 +208,12 @@ fn loaded_build(facts: &DriverFacts) -> Option<u64> {
     let version = facts.module.version.as_ref().and_then(|version| version.text.as_deref());
     let fits =
         |build: &&DkmsBuild| build.running && version.is_none_or(|version| build.is_of(version));
-    let mut numbers = facts.builds.iter().filter(fits).map(|build| build.number);
+    only_number(facts.builds.iter().filter(fits))
+}
+
+/// The number that all of these builds have.
+fn only_number<'a>(builds: impl Iterator<Item = &'a DkmsBuild>) -> Option<u64> {
+    let mut numbers = builds.map(|build| build.number);
     let first = numbers.next()??;
     numbers.all(|other| other == Some(first)).then_some(first)
 }
@@ -230,11 +249,18 @@ impl Case<'_> {
         let (id, status) = match reason {
             Reason::AisReady | Reason::P2pMemoryRegistered => (finding::DRIVER_GPU, Status::Pass),
             Reason::GpuAisUnknown => (finding::DRIVER_GPU, Status::Unknown),
-            Reason::DriverUnreadable => (finding::DRIVER_MODULE, Status::Unknown),
+            Reason::DriverUnreadable | Reason::DriverNotRunning => {
+                (finding::DRIVER_MODULE, Status::Unknown)
+            }
             reason if is_of_gpu(reason) => (finding::DRIVER_GPU, Status::Fail),
             _ => (finding::DRIVER_MODULE, Status::Fail),
         };
         let build = self.build.map(|build| format!(" (build {build})")).unwrap_or_default();
+        // Which driver it is, by the kernel that has it.
+        let driver = match &self.facts.other {
+            Some(other) => format!("the amdgpu{build} of {}", other.release),
+            None => format!("the loaded amdgpu{build}"),
+        };
         let (summary, explanation): (String, &str) = match reason {
             Reason::P2pMemoryRegistered => (
                 format!("the driver has registered the memory of {names} for peer-to-peer DMA"),
@@ -253,7 +279,7 @@ impl Case<'_> {
                 "Without its driver a GPU does nothing.",
             ),
             Reason::DriverInTree => (
-                "the loaded amdgpu is the kernel's own, which cannot do AIS".to_owned(),
+                format!("{driver} is the kernel's own, which cannot do AIS"),
                 "Only AMD's out-of-tree driver registers a GPU's memory for peer-to-peer DMA and has the call that moves data \
                  between a file and a GPU. The driver that comes with the kernel has neither.",
             ),
@@ -262,8 +288,12 @@ impl Case<'_> {
                 "The running kernel's symbols do not have kfd_ais_rw_file, which moves data between a file and a GPU.",
             ),
             Reason::DriverTooOld => (
-                format!("the loaded amdgpu{build} is too old for AIS"),
+                format!("{driver} is too old for AIS"),
                 &format!("AIS came with amdgpu-dkms {}.", Feature::DriverWithAis.since()),
+            ),
+            Reason::DriverNotRunning => (
+                self.not_running(&driver),
+                "Whether a driver registers a GPU's memory is seen only while it runs: boot that kernel, and check again.",
             ),
             Reason::DriverUnreadable => (
                 "what driver is loaded cannot be told".to_owned(),
@@ -343,6 +373,14 @@ impl Case<'_> {
                     })
                     .collect()
             }
+            Reason::DriverInTree | Reason::DriverTooOld | Reason::DriverNotRunning
+                if let Some(other) = &facts.other =>
+            {
+                let of_it = |build: &&DkmsBuild| build.release == other.release;
+                let builds = facts.builds.iter().filter(of_it).map(|it| place(it.path.clone()));
+                let unread = other.unread.as_ref().map(|unread| place(unread.path.clone()));
+                other.module.clone().into_iter().chain(builds).chain(unread).collect()
+            }
             Reason::DriverInTree | Reason::DriverTooOld | Reason::DriverWithoutAis => {
                 let module = [&facts.module.version, &facts.module.taint];
                 let builds =
@@ -381,7 +419,10 @@ impl Case<'_> {
 
     fn hint(&self, reason: Reason) -> Option<Hint> {
         match reason {
-            Reason::DriverInTree if self.facts.builds.iter().any(|build| build.running) => {
+            Reason::DriverInTree
+                if self.facts.other.is_none()
+                    && self.facts.builds.iter().any(|build| build.running) =>
+            {
                 let text =
                     "reboot: AMD's driver is built for this kernel, but another one is loaded";
                 Some(Hint::new(hints::REBOOT_DRIVER, text, vec!["sudo reboot".to_owned()]))
@@ -417,9 +458,26 @@ impl Case<'_> {
         }
     }
 
+    /// What is not known of a kernel that does not run.
+    fn not_running(&self, driver: &str) -> String {
+        match &self.facts.other {
+            Some(other) if let Some(unread) = &other.unread => {
+                let release = &other.release;
+                format!(
+                    "which amdgpu {release} loads cannot be told: {}: {}",
+                    unread.path, unread.reason
+                )
+            }
+            Some(other) if other.module.is_none() => {
+                format!("{} has no module amdgpu; it may be a part of the kernel", other.release)
+            }
+            _ => format!("{driver} is AMD's; what it makes of the GPUs is seen only while it runs"),
+        }
+    }
+
     /// How AMD's driver gets onto this host, with what is known about whether it builds for the kernel.
     fn install(&self, id: &str, text: &str) -> Hint {
-        let release = self.facts.running.as_ref();
+        let release = self.release;
         let way = release.and_then(|release| self.knowledge.driver_install(release));
         let detail = release.and_then(|release| {
             let (builds, known) = self.knowledge.driver_build(release);
@@ -436,21 +494,31 @@ impl Case<'_> {
             Some(way) => format!("{text}; how that is set up: {}", way.url),
             None => text.to_owned(),
         };
-        let commands = way.map(|way| way.commands.clone()).unwrap_or_default();
+        let commands = way.iter().flat_map(|way| &way.commands);
+        let commands = commands.map(|command| self.for_kernel(command)).collect();
         Hint { detail, ..Hint::new(id, text, commands) }
+    }
+
+    /// A command for the kernel that is judged.
+    fn for_kernel(&self, command: &str) -> String {
+        match &self.facts.other {
+            Some(other) => command.replace("$(uname -r)", other.release.as_str()),
+            None => command.to_owned(),
+        }
     }
 
     fn build_for_this(&self) -> Hint {
         let text = "build AMD's driver, which is there for another kernel, for this one";
         let commands = ["sudo dkms autoinstall -k \"$(uname -r)\"", "sudo reboot"];
+        let commands = commands.map(|command| self.for_kernel(command)).to_vec();
         let hint = self.install(hints::BUILD_DRIVER, text);
-        Hint { text: text.to_owned(), commands: commands.map(str::to_owned).to_vec(), ..hint }
+        Hint { text: text.to_owned(), commands, ..hint }
     }
 
     /// A driver that was built for other kernels only, as after a kernel update.
     fn other_kernel(&self, reason: Reason) -> Option<Finding> {
         let builds = &self.facts.builds;
-        let running = self.facts.running.as_ref()?;
+        let running = self.facts.running.as_ref().filter(|_| self.facts.other.is_none())?;
         if builds.is_empty() || builds.iter().any(|build| build.running) || reason == Reason::NoGpu
         {
             return None;
@@ -484,7 +552,7 @@ impl Case<'_> {
     /// KFD has GPUs and the device to reach them is not here, as in a container that was not given it.
     fn no_device(&self) -> Option<Finding> {
         let gpus = self.facts.nodes.iter().any(Node::is_gpu);
-        (gpus && self.facts.kfd == Some(false)).then(|| {
+        (gpus && self.facts.kfd == Some(false) && self.facts.other.is_none()).then(|| {
             let summary = "/dev/kfd is not there, so no program here can use a GPU";
             let explanation = "The driver has GPUs, but their device is hidden: a container must be given /dev/kfd and /dev/dri.";
             Finding::new(finding::DRIVER_KFD, Layer::Driver, Status::Warn, summary, explanation, None)

@@ -231,6 +231,8 @@ words! {
     DriverTooOld = "driver-too-old",
     /// The root does not tell which driver is loaded.
     DriverUnreadable = "driver-unreadable",
+    /// The kernel that is asked about does not run, so what its driver makes of the GPU is not seen.
+    DriverNotRunning = "driver-not-running",
     /// The GPU is a virtual function (SR-IOV).
     GpuVirtualFunction = "gpu-virtual-function",
     /// The GPU is part of the processor.

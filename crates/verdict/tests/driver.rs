@@ -438,6 +438,88 @@ fn a_build_for_another_kernel_never_counts() {
     assert_eq!((host.judge().build, host.judge().reason), (None, Reason::GpuWithoutAis));
 }
 
+/// What is said of a kernel that does not run, on a host whose running kernel does AIS.
+fn of_other(host: Host) -> DriverVerdict {
+    let host = host.dkms(TRUSTED).ais_symbols().gpu(A, 64).p2pmem(A);
+    let tree = DirTree::open(Path::new(host.root.path())).unwrap();
+    let pci = pci::read(&tree);
+    let other = Release::new(OTHER).unwrap();
+    let facts = driver::read_for(&tree, &pci, Release::new(RELEASE).as_ref(), &other);
+    assert_eq!(facts.symbols, None);
+    judge(&facts, &pci, &Knowledge::embedded().unwrap())
+}
+
+const OTHER: &str = "6.8.0-138-generic";
+
+#[test]
+fn the_running_driver_says_nothing_of_a_kernel_that_does_not_run() {
+    use Verdict::{Unknown, Unsupported};
+    let dep = |path: &str| {
+        let list = format!("kernel/fs/ext4.ko.zst: kernel/x.ko.zst\n{path}: kernel/drm.ko.zst\n");
+        Host::new().file(&format!("/lib/modules/{OTHER}/modules.dep"), &list)
+    };
+    let dkms = "updates/dkms/amdgpu.ko.zst";
+    let build = |host: Host, version: &str| {
+        host.file(
+            &format!("/var/lib/dkms/amdgpu/{version}/{OTHER}/x86_64/module/amdgpu.ko.zst"),
+            "",
+        )
+    };
+    for (host, expected, number, summary) in [
+        (
+            dep("kernel/drivers/gpu/drm/amd/amdgpu/amdgpu.ko.zst"),
+            (Unsupported, Reason::DriverInTree),
+            None,
+            "the amdgpu of 6.8.0-138-generic is the kernel's own, which cannot do AIS",
+        ),
+        (
+            build(dep(dkms), WITHOUT),
+            (Unsupported, Reason::DriverTooOld),
+            Some(2_212_064),
+            "the amdgpu (build 2212064) of 6.8.0-138-generic is too old for AIS",
+        ),
+        (
+            build(dep(dkms), TRUSTED),
+            (Unknown, Reason::DriverNotRunning),
+            Some(2_400_000),
+            "the amdgpu (build 2400000) of 6.8.0-138-generic is AMD's; what it makes of the GPUs is seen only while it runs",
+        ),
+        // Built, and not what would be loaded.
+        (
+            build(dep("kernel/drivers/gpu/drm/amd/amdgpu/amdgpu.ko"), TRUSTED),
+            (Unsupported, Reason::DriverInTree),
+            None,
+            "the amdgpu of 6.8.0-138-generic is the kernel's own, which cannot do AIS",
+        ),
+        (
+            dep("kernel/other.ko"),
+            (Unknown, Reason::DriverNotRunning),
+            None,
+            "6.8.0-138-generic has no module amdgpu; it may be a part of the kernel",
+        ),
+        (
+            Host::new(),
+            (Unknown, Reason::DriverNotRunning),
+            None,
+            "which amdgpu 6.8.0-138-generic loads cannot be told: /lib/modules/6.8.0-138-generic/modules.dep: not there",
+        ),
+    ] {
+        let judged = of_other(host);
+        assert_eq!((judged.verdict, judged.reason), expected, "{summary}");
+        assert_eq!((judged.build, judged.findings[0].summary.as_str()), (number, summary));
+        let commands: Vec<&String> = judged
+            .findings
+            .iter()
+            .filter_map(|it| it.hint.as_ref())
+            .flat_map(|it| &it.commands)
+            .collect();
+        assert!(commands.iter().all(|it| !it.contains("uname")), "{commands:?}");
+    }
+    // What the GPU is holds for every kernel.
+    let host = dep(dkms).of(A, "physfn/x", "");
+    assert_eq!(of_other(host).reason, Reason::GpuVirtualFunction);
+}
+
 #[test]
 fn partitions_of_one_gpu_are_one_gpu() {
     let nodes = "/sys/class/kfd/kfd/topology/nodes";

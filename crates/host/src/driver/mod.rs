@@ -7,6 +7,7 @@ mod dkms;
 mod gpu;
 mod kfd;
 mod module;
+mod other;
 mod small;
 
 use std::borrow::Cow;
@@ -22,6 +23,7 @@ pub use dkms::DkmsBuild;
 pub use gpu::Gpu;
 pub use kfd::Node;
 pub use module::{AmdgpuModule, Loaded};
+pub use other::OtherKernel;
 pub(crate) use small::Small;
 
 /// The driver layer of a host.
@@ -43,6 +45,9 @@ pub struct DriverFacts {
     pub gpus: Vec<Gpu>,
     /// What may have told something and could not be read.
     pub unread: Vec<Unread>,
+    /// The kernel that is asked about, if it is not the one that runs: what is loaded now then says nothing.
+    #[serde(default)]
+    pub other: Option<OtherKernel>,
 }
 
 /// Reads the driver layer for the GPUs of the PCI layer. `witnesses` are those of the kernel that runs, if they were
@@ -53,12 +58,32 @@ pub fn read(
     running: Option<&Release>,
     witnesses: &[Witness],
 ) -> DriverFacts {
+    gather(tree, pci, running, Some(witnesses))
+}
+
+/// Reads the driver layer for a kernel that does not run.
+pub fn read_for(
+    tree: &dyn Tree,
+    pci: &PciFacts,
+    running: Option<&Release>,
+    release: &Release,
+) -> DriverFacts {
+    DriverFacts { other: Some(other::read(tree, release)), ..gather(tree, pci, running, None) }
+}
+
+/// Without witnesses the symbols of the kernel that runs are of no use.
+fn gather(
+    tree: &dyn Tree,
+    pci: &PciFacts,
+    running: Option<&Release>,
+    witnesses: Option<&[Witness]>,
+) -> DriverFacts {
     let mut small = Small::new(tree);
     let nodes = kfd::nodes(&mut small);
     let module = module::read(&mut small, running, nodes.iter().any(Node::is_gpu));
-    let symbols = matches!(module.loaded, Loaded::Module | Loaded::BuiltIn)
-        .then(|| symbols(&mut small, witnesses))
-        .flatten();
+    let symbols = witnesses
+        .filter(|_| matches!(module.loaded, Loaded::Module | Loaded::BuiltIn))
+        .and_then(|witnesses| symbols(&mut small, witnesses));
     let builds = dkms::builds(&mut small, running);
     let gpus = pci.with_role(Role::Gpu).map(|gpu| gpu::read(&mut small, &gpu.address)).collect();
     let is_there = |path| tree.kind(path) == Ok(FileKind::CharacterDevice);
@@ -72,6 +97,7 @@ pub fn read(
         nodes,
         gpus,
         unread: small.unread,
+        other: None,
     }
 }
 
