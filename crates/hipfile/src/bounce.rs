@@ -1,17 +1,22 @@
 //! Pinned host memory that bytes pass through on their way between a file and a GPU, with streams of its own.
 //!
-//! A lane is what one transfer needs: two pieces of pinned memory and a stream that waits for nobody else's. Lanes are made when
-//! they are first needed and kept: freeing pinned memory waits for the whole GPU, and with it for I/O that waits for us.
+//! A lane is what one transfer needs: two pieces of pinned memory, one if it is small, and streams that wait for nobody else's.
+//! Lanes are made when they are first needed and kept: freeing pinned memory waits for the whole GPU, and with it for I/O that
+//! waits for us. There are only so many, however many threads there are: who finds none waits for one.
 #![allow(unsafe_code)]
 
+use std::mem::ManuallyDrop;
+use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use fastpath_gpu::{CurrentDevice, Direction, Gpu, HipError, RawStream};
 
 use crate::buffer::Buffer;
 use crate::error::Error;
+use crate::sync::lock;
 
 /// Bytes in one piece of a small lane: what one small request needs.
 pub(crate) const SMALL: usize = 64 << 10;
@@ -25,6 +30,13 @@ const LARGE_LANES: usize = 8;
 
 /// Bytes in all large lanes.
 pub(crate) const MOST: usize = LARGE_LANES * 2 * LARGE;
+
+/// Pieces of small lanes at most.
+pub(crate) const SMALL_PIECES: usize = 64;
+
+/// How long a request waits for a lane before it gets one more than there should be: those that have them may never be done, on a
+/// file server that is gone.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Direct I/O wants memory and file at the same place within a page.
 pub(crate) const PAGE: usize = 4096;
@@ -50,20 +62,30 @@ pub(crate) struct Lane {
     gpu: Arc<dyn Gpu>,
     device: i32,
     size: usize,
+    /// Pieces that it may have.
+    depth: usize,
     pieces: [Option<Piece>; 2],
+    /// Memory of pieces that it had for another GPU.
+    spare: Vec<NonNull<u8>>,
 }
 
 // SAFETY: pinned memory and streams may be used from any thread, and a lane has one owner at a time.
 unsafe impl Send for Lane {}
 
 impl Lane {
-    fn new(gpu: &Arc<dyn Gpu>, device: i32, size: usize) -> Self {
-        Self { gpu: Arc::clone(gpu), device, size, pieces: [None, None] }
+    fn new(gpu: &Arc<dyn Gpu>, device: i32, size: usize, depth: usize) -> Self {
+        let (pieces, spare) = ([None, None], Vec::new());
+        Self { gpu: Arc::clone(gpu), device, size, depth, pieces, spare }
     }
 
     /// Bytes that one piece takes.
     pub(crate) fn size(&self) -> usize {
         self.size
+    }
+
+    /// How many pieces there are to take turns.
+    pub(crate) fn depth(&self) -> usize {
+        self.depth
     }
 
     /// The piece with this number, made if need be.
@@ -77,7 +99,8 @@ impl Lane {
         let _current = CurrentDevice::enter(gpu, self.device).map_err(hip("hipSetDevice"))?;
         let stream = gpu.create_stream().map_err(hip("hipStreamCreateWithFlags"))?;
         // Room to shift by less than a page, and to start at one if HIP's memory does not.
-        let memory = gpu.allocate_host(self.size + 2 * PAGE).map_err(|error| {
+        let allocate = || gpu.allocate_host(self.size + 2 * PAGE);
+        let memory = self.spare.pop().map_or_else(allocate, Ok).map_err(|error| {
             // SAFETY: made above, and nobody has it.
             let _ = unsafe { gpu.destroy_stream(stream) };
             hip("hipHostMalloc")(error)
@@ -153,15 +176,24 @@ impl Lane {
         true
     }
 
+    /// Makes a lane at rest another GPU's: its memory is pinned for all of them, its streams are not.
+    fn move_to(&mut self, device: i32) {
+        for piece in self.pieces.iter_mut().filter_map(Option::take) {
+            // SAFETY: made by this runtime; the lane is at rest and nobody else has it. What HIP does not take back is lost.
+            let _ = unsafe { self.gpu.destroy_stream(piece.stream) };
+            self.spare.push(piece.memory);
+        }
+        self.device = device;
+    }
+
     /// Gives everything back to HIP. What HIP does not take back is lost.
-    fn free(self) {
-        let Ok(_current) = CurrentDevice::enter(self.gpu.as_ref(), self.device) else { return };
-        for piece in self.pieces.into_iter().flatten() {
-            // SAFETY: made by this runtime; the lane is at rest and nobody else has it.
-            unsafe {
-                let _ = self.gpu.destroy_stream(piece.stream);
-                let _ = self.gpu.free_host(piece.memory);
-            }
+    fn free(mut self) {
+        let gpu = Arc::clone(&self.gpu);
+        let Ok(_current) = CurrentDevice::enter(gpu.as_ref(), self.device) else { return };
+        self.move_to(self.device);
+        for memory in self.spare {
+            // SAFETY: as above.
+            let _ = unsafe { self.gpu.free_host(memory) };
         }
     }
 }
@@ -193,13 +225,26 @@ impl<'a> Part<'a> {
     }
 }
 
-/// The lanes at rest.
+/// A lane that goes back among those at rest when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Taken<'a> {
+    lanes: &'a Lanes,
+    /// Until it is dropped.
+    lane: ManuallyDrop<Lane>,
+}
+
+/// The lanes at rest, and how many there are of all.
 #[derive(Debug)]
 pub(crate) struct Lanes {
     shards: [Mutex<Vec<Lane>>; SHARDS],
     large: AtomicUsize,
     /// Large lanes at most.
     most: AtomicUsize,
+    small_pieces: AtomicUsize,
+    /// Who waits for a lane.
+    waiting: AtomicUsize,
+    turn: Mutex<()>,
+    given: Condvar,
 }
 
 impl Default for Lanes {
@@ -208,8 +253,18 @@ impl Default for Lanes {
             shards: Default::default(),
             large: AtomicUsize::new(0),
             most: AtomicUsize::new(LARGE_LANES),
+            small_pieces: AtomicUsize::new(0),
+            waiting: AtomicUsize::new(0),
+            turn: Mutex::default(),
+            given: Condvar::new(),
         }
     }
+}
+
+/// Takes some of what there are `most` of.
+fn reserve(count: &AtomicUsize, most: usize) -> bool {
+    let more = |count: usize| (count < most).then_some(count + 1);
+    count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
 }
 
 impl Lanes {
@@ -219,59 +274,128 @@ impl Lanes {
         self.most.store(lanes, Ordering::Relaxed);
     }
 
-    fn shard(&self, device: i32) -> &Mutex<Vec<Lane>> {
+    fn shard(&self, device: i32) -> MutexGuard<'_, Vec<Lane>> {
         let index = device.rem_euclid(SHARDS as i32) as usize;
-        self.shards.get(index).unwrap_or(&self.shards[0])
+        lock(self.shards.get(index).unwrap_or(&self.shards[0]))
     }
 
-    /// A lane for `size` bytes to or from a GPU.
-    pub(crate) fn take(&self, gpu: &Arc<dyn Gpu>, device: i32, size: usize) -> Lane {
+    /// A lane for `size` bytes to or from a GPU; in pieces if there is no larger one.
+    pub(crate) fn take(&self, gpu: &Arc<dyn Gpu>, device: i32, size: usize) -> Taken<'_> {
+        let found = self.find(gpu, device, size).or_else(|| self.wait_for(gpu, device, size));
+        let mut lane = found.unwrap_or_else(|| {
+            self.small_pieces.fetch_add(1, Ordering::Relaxed);
+            Lane::new(gpu, device, SMALL, 1)
+        });
+        if size > lane.size && lane.depth == 1 && reserve(&self.small_pieces, SMALL_PIECES) {
+            lane.depth = 2;
+        }
+        Taken { lanes: self, lane: ManuallyDrop::new(lane) }
+    }
+
+    fn find(&self, gpu: &Arc<dyn Gpu>, device: i32, size: usize) -> Option<Lane> {
         let want = if size > SMALL { LARGE } else { SMALL };
-        let (found, large) = {
-            let mut lanes = self.shard(device).lock().unwrap_or_else(PoisonError::into_inner);
-            let mut find = |size| {
+        {
+            let mut lanes = self.shard(device);
+            let mut at_rest = |size| {
                 let place =
                     lanes.iter().rposition(|lane| lane.device == device && lane.size == size)?;
                 Some(lanes.swap_remove(place))
             };
-            match find(want) {
-                Some(lane) => (Some(lane), false),
-                None if want == LARGE && self.reserve() => (None, true),
-                None => (find(SMALL), false),
+            if let Some(lane) = at_rest(want) {
+                return Some(lane);
             }
+            if want == LARGE {
+                if reserve(&self.large, self.most.load(Ordering::Relaxed)) {
+                    return Some(Lane::new(gpu, device, LARGE, 2));
+                }
+                if let Some(lane) = at_rest(SMALL) {
+                    return Some(lane);
+                }
+            }
+        }
+        if reserve(&self.small_pieces, SMALL_PIECES) {
+            return Some(Lane::new(gpu, device, SMALL, 1));
+        }
+        // Any other does, rather one of this GPU.
+        let other = || self.shards.iter().find_map(|shard| lock(shard).pop());
+        let own = self.shard(device).pop();
+        let mut lane = own.or_else(other)?;
+        if lane.device != device {
+            lane.move_to(device);
+        }
+        Some(lane)
+    }
+
+    #[cold]
+    fn wait_for(&self, gpu: &Arc<dyn Gpu>, device: i32, size: usize) -> Option<Lane> {
+        let end = Instant::now() + PATIENCE;
+        // Before looking again: who gives a lane back after that sees it.
+        self.waiting.fetch_add(1, Ordering::SeqCst);
+        let mut turn = lock(&self.turn);
+        let found = loop {
+            let found = self.find(gpu, device, size);
+            let left = end.saturating_duration_since(Instant::now());
+            if found.is_some() || left.is_zero() {
+                break found;
+            }
+            turn = self.given.wait_timeout(turn, left).unwrap_or_else(PoisonError::into_inner).0;
         };
-        found.unwrap_or_else(|| Lane::new(gpu, device, if large { LARGE } else { SMALL }))
+        drop(turn);
+        self.waiting.fetch_sub(1, Ordering::SeqCst);
+        found
     }
 
-    fn reserve(&self) -> bool {
-        let most = self.most.load(Ordering::Relaxed);
-        let more = |count: usize| (count < most).then_some(count + 1);
-        self.large.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
-    }
-
-    fn release(&self) {
-        self.large.fetch_sub(1, Ordering::Relaxed);
+    /// One less of a lane's kind.
+    fn release(&self, lane: &Lane) {
+        if lane.size == LARGE {
+            self.large.fetch_sub(1, Ordering::Relaxed);
+        } else {
+            self.small_pieces.fetch_sub(lane.depth, Ordering::Relaxed);
+        }
     }
 
     /// Takes a lane back. One that the GPU does not let go of is lost rather than used again.
-    pub(crate) fn give(&self, mut lane: Lane) {
+    fn give(&self, mut lane: Lane) {
         if lane.rest() {
-            self.shard(lane.device).lock().unwrap_or_else(PoisonError::into_inner).push(lane);
-        } else if lane.size == LARGE {
-            self.release();
+            self.shard(lane.device).push(lane);
+        } else {
+            self.release(&lane);
+        }
+        if self.waiting.load(Ordering::SeqCst) > 0 {
+            drop(lock(&self.turn));
+            self.given.notify_one();
         }
     }
 
     /// Frees the lanes at rest. Waits for the GPU: not while something in its streams waits for this library.
     pub(crate) fn free(&self) {
         for shard in &self.shards {
-            let lanes = std::mem::take(&mut *shard.lock().unwrap_or_else(PoisonError::into_inner));
+            let lanes = std::mem::take(&mut *lock(shard));
             for lane in lanes {
-                if lane.size == LARGE {
-                    self.release();
-                }
+                self.release(&lane);
                 lane.free();
             }
         }
+    }
+}
+
+impl Deref for Taken<'_> {
+    type Target = Lane;
+
+    fn deref(&self) -> &Lane {
+        &self.lane
+    }
+}
+
+impl DerefMut for Taken<'_> {
+    fn deref_mut(&mut self) -> &mut Lane {
+        &mut self.lane
+    }
+}
+
+impl Drop for Taken<'_> {
+    fn drop(&mut self) {
+        // SAFETY: nobody uses it after this.
+        self.lanes.give(unsafe { ManuallyDrop::take(&mut self.lane) });
     }
 }

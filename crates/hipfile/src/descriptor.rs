@@ -57,7 +57,8 @@ pub(crate) unsafe fn write_at(
     })
 }
 
-fn retry(call: impl Fn() -> isize) -> Result<usize, Errno> {
+/// Makes a call again for as long as signals interrupt it.
+pub(crate) fn retry(mut call: impl FnMut() -> isize) -> Result<usize, Errno> {
     loop {
         match usize::try_from(call()) {
             Ok(count) => return Ok(count),

@@ -18,7 +18,7 @@ pub(crate) fn run(lanes: &Lanes, gpu: &Arc<dyn Gpu>, request: &Request<'_>) -> M
         Direction::Read => read(&mut lane, request),
         Direction::Write => write(&mut lane, request),
     };
-    lanes.give(lane);
+    drop(lane);
     if request.direction == Direction::Write {
         moved.sync(request.file);
     }
@@ -56,8 +56,9 @@ fn read_into(lane: &mut Lane, request: &Request<'_>, landed: &mut usize) -> Resu
     // Bytes under way in each piece; what is waited for in turn lands in order.
     let mut under_way = [0; 2];
     let (mut done, mut turn, mut stopped) = (0, 0, None);
+    let depth = lane.depth();
     while done < request.size {
-        let slot = turn % 2;
+        let slot = turn % depth;
         lane.wait(slot)?;
         *landed += under_way.get_mut(slot).map(std::mem::take).unwrap_or_default();
         let length = lane.size().min(request.size - done);
@@ -76,7 +77,7 @@ fn read_into(lane: &mut Lane, request: &Request<'_>, landed: &mut usize) -> Resu
             break;
         }
     }
-    for slot in [turn % 2, (turn + 1) % 2] {
+    for slot in [turn % depth, (turn + 1) % depth] {
         lane.wait(slot)?;
         *landed += under_way.get_mut(slot).map(std::mem::take).unwrap_or_default();
     }
@@ -98,7 +99,7 @@ fn write_from(lane: &mut Lane, request: &Request<'_>, written: &mut usize) -> Re
         *written = put.bytes;
         return put.error.map_or(Ok(()), Err);
     }
-    let size = lane.size();
+    let (size, depth) = (lane.size(), lane.depth());
     let length_at = |done: usize| size.min(request.size - done);
     let start = |lane: &mut Lane, slot: usize, done: usize| {
         let (offset, part) = piece(request, done, length_at(done))?;
@@ -107,10 +108,10 @@ fn write_from(lane: &mut Lane, request: &Request<'_>, written: &mut usize) -> Re
     start(lane, 0, 0)?;
     let mut turn = 0;
     while *written < request.size {
-        let (slot, length) = (turn % 2, length_at(*written));
+        let (slot, length) = (turn % depth, length_at(*written));
         let next = *written + length;
-        if next < request.size {
-            start(lane, (turn + 1) % 2, next)?;
+        if depth > 1 && next < request.size {
+            start(lane, (turn + 1) % depth, next)?;
         }
         lane.wait(slot)?;
         let offset = request.file_offset + *written as u64;
@@ -118,6 +119,9 @@ fn write_from(lane: &mut Lane, request: &Request<'_>, written: &mut usize) -> Re
         *written += put.bytes;
         if put.error.is_some() || put.bytes < length {
             return put.error.map_or(Ok(()), Err);
+        }
+        if depth == 1 && next < request.size {
+            start(lane, slot, next)?;
         }
         turn += 1;
     }

@@ -75,8 +75,11 @@ pub fn install(options: Options) -> bool {
 fn put(place: &AtomicPtr<Arc<Runtime>>, options: Options) -> (&'static Arc<Runtime>, bool) {
     let new = Box::into_raw(Box::new(Arc::new(Runtime::new(options))));
     match place.compare_exchange(ptr::null_mut(), new, Ordering::AcqRel, Ordering::Acquire) {
-        // SAFETY: made above, and leaked from now on.
-        Ok(_) => unsafe { (&*new, true) },
+        Ok(_) => {
+            watch_exit();
+            // SAFETY: made above, and leaked from now on.
+            unsafe { (&*new, true) }
+        }
         Err(first) => {
             // SAFETY: made above and seen by nobody; the first one was leaked.
             unsafe {
@@ -87,8 +90,45 @@ fn put(place: &AtomicPtr<Arc<Runtime>>, options: Options) -> (&'static Arc<Runti
     }
 }
 
+/// Becomes another number when the process begins to exit, before libraries are ended; null before there was a runtime.
+static EXITING: AtomicPtr<libc::time_t> = AtomicPtr::new(ptr::null_mut());
+
+const NOT_YET: libc::time_t = libc::time_t::MIN;
+
+unsafe extern "C" {
+    /// A handler that belongs to no library is called at exit, and not when one is unloaded.
+    fn __cxa_atexit(
+        function: unsafe extern "C" fn(*mut libc::time_t) -> libc::time_t,
+        argument: *mut libc::time_t,
+        library: *mut libc::c_void,
+    ) -> libc::c_int;
+}
+
+/// Finds out about exit. The handler must be there after this library is gone: `time` of the C library notes the time.
+fn watch_exit() {
+    let note = Box::into_raw(Box::new(NOT_YET));
+    if EXITING.compare_exchange(ptr::null_mut(), note, Ordering::AcqRel, Ordering::Acquire).is_err()
+    {
+        // SAFETY: made above and seen by nobody.
+        drop(unsafe { Box::from_raw(note) });
+        return;
+    }
+    // SAFETY: the note is never freed. If there is no handler, nothing is noted, which must not look like an unloaded library.
+    if unsafe { __cxa_atexit(libc::time, note, ptr::null_mut()) } != 0 {
+        EXITING.store(ptr::null_mut(), Ordering::Release);
+    }
+}
+
+/// Whether the process goes on although this library ends.
+fn is_unloaded() -> bool {
+    // SAFETY: a note is never freed; at exit it is written by a handler that is called before this.
+    NonNull::new(EXITING.load(Ordering::Acquire))
+        .is_some_and(|note| unsafe { note.read_volatile() } == NOT_YET)
+}
+
 /// Ends the threads of this process's runtime and forgets it, for a library that is unloaded: the next use starts afresh.
-/// Operations that wait in queues fail; those that run are waited for, but not for ever.
+/// Operations that wait in queues fail; those that run are waited for, but not for ever. HIP gets back what nobody uses unless the
+/// process exits: then HIP may have ended before.
 pub fn shutdown() {
     let Some(place) = NonNull::new(PLACE.load(Ordering::Acquire)) else { return };
     // SAFETY: as in `place`.
@@ -96,6 +136,10 @@ pub fn shutdown() {
     // SAFETY: as in `runtime`.
     if let Some(runtime) = unsafe { last.as_ref() } {
         LAST.store(last, Ordering::Release);
-        runtime.stop();
+        if is_unloaded() {
+            runtime.unload();
+        } else {
+            runtime.stop();
+        }
     }
 }

@@ -268,6 +268,12 @@ impl Runtime {
         }
     }
 
+    /// The same, and gives back to HIP what nobody uses.
+    pub(crate) fn unload(&self) {
+        self.stop();
+        self.free();
+    }
+
     /// Ends the threads and closes what is registered.
     pub(crate) fn stop(&self) {
         drop(self.driver.end());

@@ -203,6 +203,41 @@ static void cancels(void) {
     hipFileBatchIODestroy(batch);
 }
 
+/* Where hipFileWrite waits for the default stream a batch does too: what the GPU does there is written. */
+static void after_the_default_stream(int fd) {
+    enum { SIZE = 64 * 1024 - 100 }; /* never direct */
+    unsigned char *bytes = NULL;
+    OK(hipHostMalloc((void **)&bytes, SIZE, 0));
+    for (size_t i = 0; i < SIZE; i++) bytes[i] = pattern(i, 5);
+    hipFileBatchHandle_t batch = set_up(1);
+    hipFileIOParams_t entry = operation(hipFileBatchWrite, 0, 0, SIZE, 1);
+    hipFileIOEvents_t event;
+    unsigned count = 1;
+    OK(hipMemcpyAsync(memory, bytes, SIZE, hipMemcpyHostToDevice, NULL));
+    GOOD(hipFileBatchIOSubmit(batch, 1, &entry, 0));
+    GOOD(hipFileBatchIOGetStatus(batch, 1, &count, &event, NULL));
+    EXPECT(event.ret, SIZE);
+    expect_file(fd, SIZE, 0, 0, 5);
+    hipFileBatchIODestroy(batch);
+    OK(hipHostFree(bytes));
+}
+
+/* Nobody can wait for a batch after the last close, so that it waits itself: nothing moves after it. */
+static void closed_during_io(void) {
+    unsigned char first = 0, then = 0;
+    wipe(memory, 0, PAGE);
+    hipFileBatchHandle_t batch = set_up(1);
+    hipFileIOParams_t entry = operation(hipFileBatchRead, 1, 0, PAGE, 1);
+    GOOD(hipFileBatchIOSubmit(batch, 1, &entry, 0));
+    usleep(5000); /* of the 20 ms that its copy takes */
+    GOOD(hipFileDriverClose());
+    OK(hipMemcpy(&first, memory, 1, hipMemcpyDeviceToHost));
+    usleep(50000);
+    OK(hipMemcpy(&then, memory, 1, hipMemcpyDeviceToHost));
+    EXPECT(then, first);
+    FAILS(hipFileBatchIOCancel(batch), hipFileInvalidValue);
+}
+
 int main(int count_of_arguments, char **arguments) {
     EXPECT(count_of_arguments, 2);
     char path[4096];
@@ -225,15 +260,16 @@ int main(int count_of_arguments, char **arguments) {
     transfers(fd);
     failures();
     cancels();
+    after_the_default_stream(fd);
+    /* What a batch has told of is in use no more. */
+    GOOD(hipFileBufDeregister(memory));
 
     hipFileStatsLevel1_t stats;
     GOOD(hipFileGetStatsL1(&stats));
     TRUE(stats.batch_submit_ops.ok >= 6 && stats.batch_submit_ops.err >= 10);
     TRUE(stats.batch_write_bytes >= 1 * MIB);
     /* The last close takes batches back. */
-    batch = set_up(1);
-    GOOD(hipFileDriverClose());
-    FAILS(hipFileBatchIOCancel(batch), hipFileInvalidValue);
+    closed_during_io();
     OK(hipFree(memory));
     close(fd);
     return 0;

@@ -8,7 +8,7 @@
 enum { THREADS = 8 };
 
 static const char *folder;
-static int started;
+static int started, ending;
 
 static void *endless(void *argument) {
     long number = (long)(intptr_t)argument;
@@ -22,7 +22,7 @@ static void *endless(void *argument) {
         ssize_t written = hipFileWrite(handle, memory, 64 * KIB, 64 * KIB, 64 * KIB);
         /* As the process ends, HIP or the library may have ended first. */
         if (read != 256 * KIB || written != 64 * KIB) {
-            if (__atomic_load_n(&started, __ATOMIC_SEQ_CST) < THREADS) {
+            if (!__atomic_load_n(&ending, __ATOMIC_SEQ_CST)) {
                 fprintf(stderr, "read %zd, wrote %zd, errno %d\n", read, written, errno);
                 _exit(3);
             }
@@ -57,8 +57,6 @@ int main(int count_of_arguments, char **arguments) {
         EXPECT(pthread_create(&threads[i], NULL, endless, (void *)(intptr_t)i), 0);
     }
     while (__atomic_load_n(&started, __ATOMIC_SEQ_CST) < THREADS) usleep(500);
-    if (strcmp(way, "exit") == 0) exit(0);
-    if (strcmp(way, "quick") == 0) _exit(0);
     if (strncmp(way, "fork", 4) == 0) {
         for (int i = 0; i < 20; i++) {
             pid_t pid = fork();
@@ -73,5 +71,8 @@ int main(int count_of_arguments, char **arguments) {
             EXPECT(status, 0);
         }
     }
+    __atomic_store_n(&ending, 1, __ATOMIC_SEQ_CST);
+    if (strcmp(way, "exit") == 0) exit(0);
+    if (strcmp(way, "quick") == 0) _exit(0);
     return 0;
 }

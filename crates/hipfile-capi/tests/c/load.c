@@ -83,6 +83,9 @@ static void use(const char *path, int is_first) {
     EXPECT(threads(), 2); /* one that does it, one that shows the statistics */
     EXPECT(dlclose(library), 0);
     EXPECT(threads(), 0);
+    /* Pinned memory is HIP's again, although the driver was not closed. */
+    TRUE(hipsim_calls("hipHostMalloc") > 0);
+    EXPECT(hipsim_calls("hipHostFree"), hipsim_calls("hipHostMalloc"));
     TRUE(dlopen("libhipfile.so", RTLD_LAZY | RTLD_NOLOAD) == NULL || !is_first);
     OK(hipFree(memory));
     close(fd);

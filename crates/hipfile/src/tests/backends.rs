@@ -3,14 +3,17 @@
 use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
-use fastpath_gpu::{MemoryKind, Transfer};
+use fastpath_gpu::{Gpu, MemoryKind, Transfer};
 use rustix::fs::{MemfdFlags, SealFlags};
 use rustix::io::Errno;
 
 use super::fixture::{Fixture, MIB, pattern};
-use crate::bounce::{LARGE, SMALL};
+use crate::bounce::{LARGE, SMALL, SMALL_PIECES, Taken};
 use crate::choose::Reason;
 use crate::error::Error;
 
@@ -56,7 +59,10 @@ fn spec_10_03_no_fallback_is_silent() {
 /// Every size around the borders of pieces and lanes, both ways, on descriptors with and without `O_DIRECT`.
 #[test]
 fn the_fallback_moves_any_range_both_ways() {
-    let fixture = compat();
+    move_any_range_both_ways(&compat());
+}
+
+fn move_any_range_both_ways(fixture: &Fixture) {
     let length = 5 * MIB + 777;
     let buffer = fixture.buffer(6 * MIB);
     let bytes = pattern(12 * MIB, 4);
@@ -104,27 +110,105 @@ fn spec_10_09_host_memory_is_pooled() {
         assert_eq!(fixture.read(handle, buffer, size, 0, 0), Ok(size));
     }
     // Two pieces of a large lane and one of a small one.
-    assert_eq!(fixture.mock.host_allocations.load(Ordering::Relaxed), 3);
+    assert_eq!(fixture.mock.pinned.lock().unwrap().len(), 3);
 }
 
+/// Several times as many threads as there are lanes, each slow enough to hold one while the others come.
 #[test]
 fn many_threads_pin_little_memory() {
     let fixture = compat();
-    let bytes = pattern(LARGE + 5000, 1);
+    *fixture.mock.before_copy.lock().unwrap() =
+        Some(Arc::new(|()| std::thread::sleep(Duration::from_millis(2))));
+    let bytes = pattern(4 * SMALL + 5000, 1);
     let (_file, handle) = fixture.file("a", 0, &bytes);
-    let buffers: Vec<usize> = (0..32).map(|_| fixture.buffer(LARGE + 5000)).collect();
+    let buffers: Vec<usize> = (0..256).map(|_| fixture.buffer(bytes.len())).collect();
     std::thread::scope(|scope| {
         for buffer in buffers {
             let (fixture, bytes) = (&fixture, &bytes);
             scope.spawn(move || {
-                for _ in 0..3 {
-                    assert_eq!(fixture.read(handle, buffer, bytes.len(), 0, 0), Ok(bytes.len()));
-                    assert!(fixture.mock.peek(buffer, bytes.len()) == *bytes);
-                }
+                assert_eq!(fixture.read(handle, buffer, bytes.len(), 0, 0), Ok(bytes.len()));
+                assert!(fixture.mock.peek(buffer, bytes.len()) == *bytes);
             });
         }
     });
-    assert!(fixture.mock.host_allocations.load(Ordering::Relaxed) <= 2 * 32);
+    let most = fixture.mock.most_pinned.load(Ordering::Relaxed);
+    assert!(most < 22 * MIB, "{most}");
+    assert_eq!(fixture.mock.pinned.lock().unwrap().values().sum::<usize>(), most);
+    fixture.runtime.driver_close().unwrap();
+    assert_eq!(fixture.mock.pinned.lock().unwrap().len(), 0);
+}
+
+/// Holds small lanes so that no large one and `left` pieces are to be had.
+fn hold_lanes(fixture: &Fixture, left: usize) -> Vec<Taken<'_>> {
+    let lanes = &fixture.runtime.lanes;
+    lanes.limit(0);
+    let gpu: Arc<dyn Gpu> = Arc::clone(&fixture.mock) as Arc<dyn Gpu>;
+    (left..SMALL_PIECES).map(|_| lanes.take(&gpu, 0, 1)).collect()
+}
+
+#[test]
+fn one_small_piece_moves_any_range_both_ways() {
+    let fixture = compat();
+    let _held = hold_lanes(&fixture, 1);
+    move_any_range_both_ways(&fixture);
+    assert_eq!(fixture.mock.pinned.lock().unwrap().len(), 1);
+}
+
+#[test]
+fn a_lane_that_is_given_back_serves_who_waits_for_one() {
+    let fixture = compat();
+    let (_file, handle) = fixture.file("a", 0, &pattern(8192, 1));
+    let buffer = fixture.buffer(8192);
+    let mut held = hold_lanes(&fixture, 0);
+    std::thread::scope(|scope| {
+        let read = scope.spawn(|| fixture.read(handle, buffer, 8192, 0, 0));
+        std::thread::sleep(Duration::from_millis(50));
+        assert!(!read.is_finished(), "there is no lane");
+        held.pop();
+        assert_eq!(read.join().unwrap(), Ok(8192));
+    });
+    assert_eq!(fixture.mock.pinned.lock().unwrap().len(), 1);
+}
+
+#[test]
+fn lanes_that_never_come_back_hold_up_nobody_for_ever() {
+    let fixture = compat();
+    let (_file, handle) = fixture.file("a", 0, &pattern(8192, 1));
+    let buffer = fixture.buffer(8192);
+    let _held = hold_lanes(&fixture, 0);
+    for _ in 0..3 {
+        assert_eq!(fixture.read(handle, buffer, 8192, 0, 0), Ok(8192));
+    }
+    assert_eq!(fixture.mock.pinned.lock().unwrap().len(), 1, "the new one is kept");
+}
+
+#[test]
+fn the_lanes_of_one_gpu_serve_another_if_there_may_be_no_more() {
+    let fixture = compat();
+    let bytes = pattern(SMALL + 1, 1);
+    let (_file, handle) = fixture.file("a", 0, &bytes);
+    let near = fixture.buffer(SMALL + 1);
+    let far = fixture.mock.allocate(SMALL + 1, 1);
+    let held = hold_lanes(&fixture, 2);
+    assert_eq!(fixture.read(handle, near, SMALL + 1, 0, 0), Ok(SMALL + 1));
+    assert_eq!(fixture.read(handle, far, SMALL + 1, 0, 0), Ok(SMALL + 1));
+    assert!(fixture.mock.peek(far, SMALL + 1) == bytes);
+    assert_eq!(fixture.read(handle, near, SMALL + 1, 0, 0), Ok(SMALL + 1));
+    assert_eq!(fixture.mock.pinned.lock().unwrap().len(), 2);
+    drop(held);
+}
+
+#[test]
+fn a_panic_during_a_copy_loses_no_lane() {
+    let fixture = compat();
+    let (_file, handle) = fixture.file("a", 0, &pattern(LARGE, 1));
+    let buffer = fixture.buffer(LARGE);
+    *fixture.mock.before_copy.lock().unwrap() = Some(Arc::new(|()| panic!("a panic on purpose")));
+    let read = AssertUnwindSafe(|| fixture.read(handle, buffer, LARGE, 0, 0));
+    assert!(catch_unwind(read).is_err());
+    *fixture.mock.before_copy.lock().unwrap() = None;
+    assert_eq!(fixture.read(handle, buffer, LARGE, 0, 0), Ok(LARGE));
+    assert_eq!(fixture.mock.pinned.lock().unwrap().len(), 1);
 }
 
 #[test]

@@ -68,7 +68,12 @@ pub(crate) const PER_THREAD: RawStream = RawStream(std::ptr::without_provenance_
 pub(crate) struct Mock {
     memory: Mutex<Memory>,
     streams: Mutex<Streams>,
-    pub(crate) host_allocations: AtomicUsize,
+    /// Pieces of pinned memory that are allocated now.
+    pub(crate) pinned: Mutex<HashMap<usize, usize>>,
+    /// Bytes of them, at most until now.
+    pub(crate) most_pinned: AtomicUsize,
+    /// Runs before each copy.
+    pub(crate) before_copy: Mutex<Option<Hook<()>>>,
     pub(crate) direct: AtomicBool,
     pub(crate) transfers: AtomicUsize,
     pub(crate) copies: AtomicUsize,
@@ -201,7 +206,9 @@ impl Mock {
             memory: Mutex::new(memory),
             // Lower numbers are names of HIP's own.
             streams: Mutex::new(Streams { next: 15, ..Streams::default() }),
-            host_allocations: AtomicUsize::new(0),
+            pinned: Mutex::default(),
+            most_pinned: AtomicUsize::new(0),
+            before_copy: Mutex::default(),
             direct: AtomicBool::new(true),
             transfers: AtomicUsize::new(0),
             copies: AtomicUsize::new(0),
@@ -394,6 +401,10 @@ impl Gpu for Mock {
         length: usize,
         stream: RawStream,
     ) -> Result<(), HipError> {
+        let hook = self.before_copy.lock().unwrap().clone();
+        if let Some(hook) = hook {
+            hook(());
+        }
         if self.copies.fetch_add(1, Ordering::Relaxed) + 1 == self.fail_copy.load(Ordering::Relaxed)
         {
             return Err(HipError::UNKNOWN);
@@ -473,16 +484,17 @@ impl Gpu for Mock {
 
     fn allocate_host(&self, length: usize) -> Result<NonNull<u8>, HipError> {
         called();
-        self.host_allocations.fetch_add(1, Ordering::Relaxed);
         // Not at the start of a page, which HIP does not promise.
-        let memory = vec![0xEE_u8; length + 64].leak();
-        memory.as_mut_ptr().expose_provenance();
-        Ok(NonNull::from(&mut memory[64]))
+        let memory = &mut vec![0xEE_u8; length + 64].leak()[64..];
+        let mut pinned = self.pinned.lock().unwrap();
+        pinned.insert(memory.as_mut_ptr().expose_provenance(), length);
+        self.most_pinned.fetch_max(pinned.values().sum(), Ordering::Relaxed);
+        NonNull::new(memory.as_mut_ptr()).ok_or(HipError::OUT_OF_MEMORY)
     }
 
-    unsafe fn free_host(&self, _: NonNull<u8>) -> Result<(), HipError> {
-        self.host_allocations.fetch_sub(1, Ordering::Relaxed);
-        Ok(())
+    unsafe fn free_host(&self, memory: NonNull<u8>) -> Result<(), HipError> {
+        let address = memory.as_ptr().expose_provenance();
+        self.pinned.lock().unwrap().remove(&address).map(drop).ok_or(HipError::INVALID_VALUE)
     }
 
     unsafe fn launch(

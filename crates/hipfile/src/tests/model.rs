@@ -1,7 +1,7 @@
 //! Random sequences of operations, with faults, against a plain vector as the file.
 #![allow(unsafe_code)]
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
 use fastpath_gpu::{Direction, Transfer};
@@ -27,8 +27,18 @@ struct Step {
     size: usize,
     file_offset: usize,
     buffer_offset: usize,
-    /// What the driver refuses with, after how many bytes.
-    fault: Option<(i32, usize)>,
+    fault: Option<Fault>,
+}
+
+/// What goes wrong, once.
+#[derive(Clone, Copy, Debug)]
+enum Fault {
+    /// The driver answers with an errno, after how many bytes.
+    Errno(i32, usize),
+    /// It moves no more than so many bytes, and says so.
+    Short(usize),
+    /// A copy between host and GPU fails, the how many-th.
+    Copy(usize),
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -36,8 +46,14 @@ fn step() -> impl Strategy<Value = Step> {
     let offset = prop_oneof![3 => near(4096, MIB), 1 => near(512, MIB), 1 => 0..MIB];
     let size = prop_oneof![2 => near(4096, 2 * MIB), 1 => near(512, MIB), 1 => 0..70_000_usize, 1 => 0..2 * MIB];
     let buffer = prop_oneof![3 => near(4096, MIB), 1 => 0..MIB];
-    let errno = prop_oneof![Just(19), Just(121), Just(22), Just(95), Just(25)];
-    let fault = proptest::option::weighted(0.3, (errno, prop_oneof![Just(0), near(4096, MIB)]));
+    let errno = prop_oneof![Just(19), Just(121), Just(22), Just(95), Just(25), Just(5), Just(12)];
+    let after = || prop_oneof![Just(0), near(4096, MIB)];
+    let fault = prop_oneof![
+        3 => (errno, after()).prop_map(|(errno, after)| Fault::Errno(errno, after)),
+        1 => after().prop_map(Fault::Short),
+        1 => (1..4_usize).prop_map(Fault::Copy),
+    ];
+    let fault = proptest::option::weighted(0.4, fault);
     let call = prop_oneof![Just(Call::Sync), Just(Call::Stream), Just(Call::Batch)];
     let direction = prop_oneof![Just(Direction::Read), Just(Direction::Write)];
     (call, direction, size, offset, buffer, fault).prop_map(
@@ -52,14 +68,18 @@ fn step() -> impl Strategy<Value = Step> {
     )
 }
 
+/// Bytes, -1 for an error of the system, else the negative code.
 fn run(fixture: &Fixture, step: &Step, handle: u64, buffer: usize) -> isize {
+    let told = |result: Result<usize, crate::Error>| {
+        result.map_or_else(|error| error.result(), |bytes| bytes as isize)
+    };
     let (file_offset, buffer_offset) = (step.file_offset as i64, step.buffer_offset as i64);
     match (step.call, step.direction) {
         (Call::Sync, Direction::Read) => {
-            fixture.read(handle, buffer, step.size, file_offset, buffer_offset).unwrap() as isize
+            told(fixture.read(handle, buffer, step.size, file_offset, buffer_offset))
         }
         (Call::Sync, Direction::Write) => {
-            fixture.write(handle, buffer, step.size, file_offset, buffer_offset).unwrap() as isize
+            told(fixture.write(handle, buffer, step.size, file_offset, buffer_offset))
         }
         (Call::Stream, direction) => {
             let stream = fixture.mock.client_stream(0);
@@ -92,8 +112,9 @@ fn run(fixture: &Fixture, step: &Step, handle: u64, buffer: usize) -> isize {
             unsafe { fixture.runtime.batch_submit(batch, &[entry]) }.unwrap();
             let event = fixture.runtime.batch_status(batch, 1, 1, None).unwrap()[0];
             fixture.runtime.batch_destroy(batch);
-            assert_eq!((event.status, event.cookie), (Status::Complete, 7));
-            event.result
+            let status = if event.result < 0 { Status::Failed } else { Status::Complete };
+            assert_eq!((event.status, event.cookie), (status, 7));
+            if (-4095..0).contains(&event.result) { -1 } else { event.result }
         }
     }
 }
@@ -109,34 +130,76 @@ fn check(steps: &[Step], environment: &[(&str, &str)], flags: i32) {
     let fault = Arc::new(Mutex::new(None));
     let next = Arc::clone(&fault);
     *fixture.mock.script.lock().unwrap() = Some(Box::new(move |length| {
-        let (errno, after): (i32, usize) = next.lock().unwrap().take()?;
-        let copied = if errno == 25 { 1 << 40 } else { (after as u64).min(length) };
-        let errno_left = if errno == 25 { 25 } else { 0 };
-        Some(Transfer { error: 999, status: -errno, copied, errno: errno_left })
-    }));
-    let seen = AtomicUsize::new(0);
-    for step in steps {
-        *fault.lock().unwrap() = step.fault;
-        let (from, to, size) = (step.file_offset, step.buffer_offset, step.size);
-        let expected = match step.direction {
-            Direction::Read => {
-                let count = size.min(file.len().saturating_sub(from));
-                memory[to..to + count].copy_from_slice(&file[from.min(file.len())..][..count]);
-                count
+        let mut next = next.lock().unwrap();
+        let answer = match (*next)? {
+            Fault::Errno(25, _) => Transfer { error: 999, status: -25, copied: 1 << 40, errno: 25 },
+            Fault::Errno(errno, after) => {
+                let copied = (after as u64).min(length);
+                Transfer { error: 999, status: -errno, copied, errno: 0 }
             }
-            Direction::Write => {
-                if size > 0 {
-                    file.resize(file.len().max(from + size), 0);
-                    file[from..from + size].copy_from_slice(&memory[to..to + size]);
-                }
-                size
+            Fault::Short(after) => {
+                Transfer { error: 0, status: 0, copied: (after as u64).min(length), errno: 0 }
             }
+            Fault::Copy(_) => return None,
         };
-        let what =
-            format!("step {} of {environment:?} {flags:o}: {step:?}", seen.load(Ordering::Relaxed));
-        assert_eq!(run(&fixture, step, handle, buffer), expected as isize, "{what}");
+        *next = None;
+        Some(answer)
+    }));
+    let copies = || fixture.mock.copies.load(Ordering::Relaxed);
+    for (number, step) in steps.iter().enumerate() {
+        let what = format!("step {number} of {environment:?} {flags:o}: {step:?}");
+        *fault.lock().unwrap() = step.fault;
+        let fails = if let Some(Fault::Copy(count)) = step.fault { copies() + count } else { 0 };
+        fixture.mock.fail_copy.store(fails, Ordering::Relaxed);
+        let found = run(&fixture, step, handle, buffer);
+        // A request may not have come to what would have gone wrong.
+        let met = match step.fault {
+            Some(Fault::Copy(_)) => copies() >= fails,
+            Some(_) => fault.lock().unwrap().is_none(),
+            None => false,
+        };
+        let (from, to, size) = (step.file_offset, step.buffer_offset, step.size);
+        let all = match step.direction {
+            Direction::Read => size.min(file.len().saturating_sub(from)),
+            Direction::Write => size,
+        };
+        let mut expected = all as isize;
+        match step.fault.filter(|_| met) {
+            // The fallback finishes what the driver refuses, unless it may have begun without enough memory.
+            Some(Fault::Errno(5, after)) if after.min(all) == 0 => expected = -1,
+            Some(Fault::Errno(5 | 12, after)) if after.min(all) > 0 => {
+                expected = after.min(all) as isize;
+            }
+            Some(Fault::Short(after)) => expected = after.min(all) as isize,
+            Some(Fault::Copy(_)) => {
+                assert!(found == -5011 || (1..all as isize).contains(&found), "{found} of {what}");
+                expected = found;
+            }
+            Some(Fault::Errno(..)) | None => {}
+        }
+        assert_eq!(found, expected, "{what}");
+        let moved = usize::try_from(found).unwrap_or(0);
+        match step.direction {
+            Direction::Read => {
+                let bytes = &file[from.min(file.len())..][..all];
+                if let Some(Fault::Copy(_)) = step.fault {
+                    // What was under way when another copy failed may have arrived.
+                    let now = fixture.mock.peek(buffer + to + moved, all - moved);
+                    for (at, now) in now.into_iter().enumerate().map(|(at, now)| (moved + at, now))
+                    {
+                        assert!(now == bytes[at] || now == memory[to + at], "byte {at} of {what}");
+                        memory[to + at] = now;
+                    }
+                }
+                memory[to..to + moved].copy_from_slice(&bytes[..moved]);
+            }
+            Direction::Write if moved > 0 => {
+                file.resize(file.len().max(from + moved), 0);
+                file[from..from + moved].copy_from_slice(&memory[to..to + moved]);
+            }
+            Direction::Write => {}
+        }
         assert!(fixture.mock.peek(buffer, ROOM) == memory, "memory after {what}");
-        seen.fetch_add(1, Ordering::Relaxed);
     }
     assert!(fixture.content("a") == file, "the file after {steps:?}");
 }

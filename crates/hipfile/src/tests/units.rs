@@ -1,6 +1,12 @@
 //! Rules without a GPU or a file.
 
 use std::ffi::OsString;
+use std::io::Write as _;
+use std::os::fd::AsRawFd as _;
+use std::os::unix::thread::JoinHandleExt as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use fastpath_gpu::{HipError, MemoryKind, Transfer};
 use rustix::io::Errno;
@@ -186,4 +192,41 @@ fn whole_blocks_are_cut_from_a_range() {
     // No whole block in it: one call.
     assert_eq!(split(100, 4096, 4096), Split::Buffered(4096));
     assert_eq!(split(1 << 60, 4096, 4096), Split::Direct(4096));
+}
+
+/// A thread of the program's own gets a signal whose handler does not have calls start again.
+#[test]
+#[allow(unsafe_code)]
+fn a_signal_does_not_end_a_system_call() {
+    static SIGNALS: AtomicUsize = AtomicUsize::new(0);
+    extern "C" fn count(_: libc::c_int) {
+        SIGNALS.fetch_add(1, Ordering::SeqCst);
+    }
+    // SAFETY: the handler only counts, and no other test uses the signal.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = count as extern "C" fn(libc::c_int) as usize;
+        assert_eq!(libc::sigaction(libc::SIGUSR2, &raw const action, std::ptr::null_mut()), 0);
+    }
+    let (from, mut to) = std::io::pipe().unwrap();
+    let calls = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&calls);
+    let reader = std::thread::spawn(move || {
+        let mut bytes = [0_u8; 8];
+        let read = crate::descriptor::retry(|| {
+            counted.fetch_add(1, Ordering::SeqCst);
+            // SAFETY: eight bytes of this thread's.
+            unsafe { libc::read(from.as_raw_fd(), bytes.as_mut_ptr().cast(), 8) }
+        });
+        (read, bytes)
+    });
+    let thread = reader.as_pthread_t();
+    while calls.load(Ordering::SeqCst) < 3 {
+        // SAFETY: the thread was not waited for.
+        assert_eq!(unsafe { libc::pthread_kill(thread, libc::SIGUSR2) }, 0);
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert!(SIGNALS.load(Ordering::SeqCst) >= 2);
+    to.write_all(b"8 bytes!").unwrap();
+    assert_eq!(reader.join().unwrap(), (Ok(8), *b"8 bytes!"));
 }
