@@ -431,6 +431,10 @@ pub struct CpArgs {
 
 /// The program under the name `aiscp`.
 #[derive(Debug, ClapArgs)]
+#[command(
+    override_usage = "aiscp <SOURCE> <DEST>",
+    after_help = "Example:\n  aiscp /data/model.safetensors /scratch/model.safetensors"
+)]
 pub struct AiscpArgs {
     /// A regular file or a block device
     #[arg(value_name = "SOURCE")]

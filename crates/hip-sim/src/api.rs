@@ -10,7 +10,7 @@ use crate::config::{self, AIS_VERSION, Ais};
 use crate::error::{self, Error, Result};
 use crate::fault::{self, Action};
 use crate::memory::{Kind, Region};
-use crate::runtime::{self, Runtime};
+use crate::runtime::{self, Device, Runtime};
 use crate::say;
 use crate::stream::{self, HostFunction, Mark, Order, Point, Stream, Task};
 
@@ -96,7 +96,45 @@ pub(crate) struct Uuid {
     pub(crate) bytes: [u8; 16],
 }
 
+/// `hipDeviceProp_tR0600`, with the members that the simulation knows where compilers put them since HIP 6.
+/// Source of size and name: <https://github.com/llvm/llvm-project/pull/167695>.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Properties {
+    pub(crate) name: [u8; 256],
+    pub(crate) uuid: Uuid,
+    _1: [u8; 16],
+    pub(crate) total_global_memory: usize,
+    _2: [u8; 24],
+    pub(crate) max_threads_per_block: c_int,
+    _3: [u8; 72],
+    pub(crate) integrated: c_int,
+    pub(crate) can_map_host_memory: c_int,
+    _4: [u8; 172],
+    pub(crate) concurrent_kernels: c_int,
+    _5: c_int,
+    pub(crate) pci_bus: c_int,
+    pub(crate) pci_device: c_int,
+    pub(crate) pci_domain: c_int,
+    _6: c_int,
+    pub(crate) async_engines: c_int,
+    _7: [u8; 48],
+    pub(crate) managed_memory: c_int,
+    _8: [u8; 504],
+    pub(crate) architecture: [u8; 256],
+    _9: [u8; 56],
+}
+
 const _: () = {
+    assert!(size_of::<Properties>() == 1472);
+    assert!(std::mem::offset_of!(Properties, total_global_memory) == 288);
+    assert!(std::mem::offset_of!(Properties, max_threads_per_block) == 320);
+    assert!(std::mem::offset_of!(Properties, integrated) == 396);
+    assert!(std::mem::offset_of!(Properties, concurrent_kernels) == 576);
+    assert!(std::mem::offset_of!(Properties, pci_bus) == 584);
+    assert!(std::mem::offset_of!(Properties, async_engines) == 600);
+    assert!(std::mem::offset_of!(Properties, managed_memory) == 652);
+    assert!(std::mem::offset_of!(Properties, architecture) == 1160);
     assert!(size_of::<FileHandle>() == 8);
     assert!(size_of::<PointerAttribute>() == 32);
     assert!(std::mem::offset_of!(PointerAttribute, device_pointer) == 8);
@@ -238,40 +276,50 @@ exports! {
     /// What a device can do. `hipErrorInvalidValue` for what the simulation does not know.
     fn hipDeviceGetAttribute(value: Out<c_int>, attribute: c_int, device: c_int) {
         let runtime = runtime::get()?;
+        value.set(self::attribute(runtime, runtime.device(device)?, attribute)?)
+    }
+
+    /// What a device is and can do, in the layout of HIP 6 and later; zeros for what the simulation does not know.
+    fn hipGetDevicePropertiesR0600(properties: Out<Properties>, device: c_int) {
+        properties.check()?;
+        let runtime = runtime::get()?;
         let device = runtime.device(device)?;
-        value.set(match attribute {
-            // hipDeviceAttributeAsyncEngineCount
-            2 => 2,
-            // hipDeviceAttributeCanMapHostMemory, ConcurrentKernels, ManagedMemory
-            3 | 8 | 24 => 1,
-            // hipDeviceAttributeIntegrated
-            16 => 0,
-            // hipDeviceAttributeMaxThreadsPerBlock
-            56 => 1024,
-            // hipDeviceAttributePciBusId, PciDeviceId, PciDomainID
-            67 => c_int::from(device.pci.bus),
-            68 => c_int::from(device.pci.slot),
-            69 => c_int::try_from(device.pci.domain).unwrap_or(c_int::MAX),
-            // hipDeviceAttributeCanUseStreamWaitValue
-            10013 => c_int::from(runtime.config.wait_value),
-            _ => return Err(Error::INVALID_VALUE),
+        let of = |number| attribute(runtime, device, number).unwrap_or_default();
+        properties.set(Properties {
+            name: array(&name(device.index)),
+            uuid: uuid(device.index),
+            _1: [0; 16],
+            total_global_memory: device.arena.room().1,
+            _2: [0; 24],
+            max_threads_per_block: of(56),
+            _3: [0; 72],
+            integrated: of(16),
+            can_map_host_memory: of(3),
+            _4: [0; 172],
+            concurrent_kernels: of(8),
+            _5: 0,
+            pci_bus: of(67),
+            pci_device: of(68),
+            pci_domain: of(69),
+            _6: 0,
+            async_engines: of(2),
+            _7: [0; 48],
+            managed_memory: of(24),
+            _8: [0; 504],
+            // No architecture that exists.
+            architecture: array("gfx000"),
+            _9: [0; 56],
         })
     }
 
     /// Sixteen bytes of its own for every device.
     fn hipDeviceGetUuid(uuid: Out<Uuid>, device: c_int) {
-        let index = runtime::get()?.device(device)?.index;
-        let mut bytes = *b"hip-sim-gpu-0000";
-        for (place, digit) in bytes.iter_mut().rev().zip(format!("{index:04}").bytes().rev()) {
-            *place = digit;
-        }
-        uuid.set(Uuid { bytes })
+        uuid.set(self::uuid(runtime::get()?.device(device)?.index))
     }
 
     /// A name that says what it is.
     fn hipDeviceGetName(name: Out<c_char>, length: c_int, device: c_int) {
-        let index = runtime::get()?.device(device)?.index;
-        let text = format!("hip-sim simulated GPU {index}");
+        let text = self::name(runtime::get()?.device(device)?.index);
         write_text(&name, length, &text, false)
     }
 
@@ -660,6 +708,48 @@ const NULL: Handle = std::ptr::null_mut();
 
 fn number(index: usize) -> c_int {
     c_int::try_from(index).unwrap_or(c_int::MAX)
+}
+
+/// An attribute by its number; `INVALID_VALUE` for one that the simulation does not know.
+fn attribute(runtime: &Runtime, device: &Device, attribute: c_int) -> Result<c_int> {
+    Ok(match attribute {
+        // hipDeviceAttributeAsyncEngineCount
+        2 => 2,
+        // hipDeviceAttributeCanMapHostMemory, ConcurrentKernels, ManagedMemory
+        3 | 8 | 24 => 1,
+        // hipDeviceAttributeIntegrated
+        16 => 0,
+        // hipDeviceAttributeMaxThreadsPerBlock
+        56 => 1024,
+        // hipDeviceAttributePciBusId, PciDeviceId, PciDomainID
+        67 => c_int::from(device.pci.bus),
+        68 => c_int::from(device.pci.slot),
+        69 => c_int::try_from(device.pci.domain).unwrap_or(c_int::MAX),
+        // hipDeviceAttributeCanUseStreamWaitValue
+        10013 => c_int::from(runtime.config.wait_value),
+        _ => return Err(Error::INVALID_VALUE),
+    })
+}
+
+fn name(device: usize) -> String {
+    format!("hip-sim simulated GPU {device}")
+}
+
+fn uuid(device: usize) -> Uuid {
+    let mut bytes = *b"hip-sim-gpu-0000";
+    for (place, digit) in bytes.iter_mut().rev().zip(format!("{device:04}").bytes().rev()) {
+        *place = digit;
+    }
+    Uuid { bytes }
+}
+
+/// A text with zeros to the end of its place, of which one is kept.
+fn array<const N: usize>(text: &str) -> [u8; N] {
+    let mut bytes = [0; N];
+    for (place, byte) in bytes.iter_mut().take(N.saturating_sub(1)).zip(text.bytes()) {
+        *place = byte;
+    }
+    bytes
 }
 
 /// Writes text and its NUL into a buffer of the caller's, cut if it need not be whole.

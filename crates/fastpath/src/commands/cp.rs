@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use std::ops::Range;
 use std::os::fd::{AsFd as _, AsRawFd as _};
 use std::os::unix::fs::{
-    FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _,
+    FileExt as _, FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _,
 };
 use std::path::{Path, PathBuf};
 
@@ -120,6 +120,11 @@ fn place(args: &CpArgs) -> anyhow::Result<PathBuf> {
     if name.is_dir() {
         let last = args.source.file_name().context("the source has no name")?;
         name.push(last);
+    } else if name.as_os_str().as_encoded_bytes().ends_with(b"/") {
+        bail!("{}: there is no such folder", shown(&name));
+    }
+    if name.is_symlink() && !name.exists() {
+        bail!("{}: a link that leads nowhere", shown(&name));
     }
     Ok(name.canonicalize().unwrap_or(name))
 }
@@ -142,6 +147,10 @@ impl Source {
         let about = file.metadata().with_context(|| shown(path))?;
         let mut source = Self { file, about, size: 0 };
         source.size = source.size_now()?;
+        // Files of the kernel's own that are made when they are read.
+        if source.size == 0 && source.file.read_at(&mut [0], 0).with_context(|| shown(path))? > 0 {
+            bail!("{}: expected no bytes, as its size says, but there are some", shown(path));
+        }
         Ok(source)
     }
 

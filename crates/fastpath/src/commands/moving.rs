@@ -15,6 +15,7 @@ use hipfile::log::Level;
 use hipfile::{Driver, Options, Runtime, config};
 use indicatif::ProgressBar;
 use rustix::fs::OFlags;
+use rustix::io::Errno;
 
 use crate::args::RuntimeArgs;
 use crate::{ending, output};
@@ -55,8 +56,12 @@ pub(super) fn temporary(folder: &Path) -> anyhow::Result<(File, bool)> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).mode(0o600);
     let unnamed = options.clone().custom_flags(OFlags::TMPFILE.bits().cast_signed()).open(folder);
-    if let Ok(file) = unnamed {
-        return Ok((file, false));
+    let without = [Errno::OPNOTSUPP, Errno::ISDIR, Errno::INVAL];
+    match unnamed {
+        Ok(file) => return Ok((file, false)),
+        Err(error)
+            if without.iter().any(|errno| Some(errno.raw_os_error()) == error.raw_os_error()) => {}
+        Err(error) => return Err(error).with_context(|| folder.display().to_string()),
     }
     options.create_new(true);
     Ok((ending::make(folder, |path| options.open(path))?, true))

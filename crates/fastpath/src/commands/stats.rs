@@ -51,6 +51,8 @@ fn code(status: ExitStatus) -> u8 {
 /// Under the name `ais-stats`: the words and exit codes of AMD's, but for a program that failed: that is passed on.
 pub(crate) fn run_ais_stats(args: &AisStatsArgs) -> anyhow::Result<u8> {
     const USAGE: &str = "usage: ais-stats <program> [args...]\n       ais-stats -p <PID> [-i]";
+    const HELP: &str = "\n\nShows the statistics of a program at its end, or with -i now.\n\nExamples:\n  ais-stats ./train\n  \
+                        ais-stats -p 4711 -i\n";
     let words: Vec<&OsString> = args.words.iter().collect();
     let mut failed = 0;
     let snapshot = match words.as_slice() {
@@ -62,6 +64,10 @@ pub(crate) fn run_ais_stats(args: &AisStatsArgs) -> anyhow::Result<u8> {
         [] => {
             USAGE.lines().for_each(output::note);
             return Ok(1);
+        }
+        [flag] if *flag == "-h" || *flag == "--help" => {
+            output::data(&format!("{USAGE}{HELP}"))?;
+            return Ok(0);
         }
         [flag] if *flag == "-p" => {
             USAGE.lines().for_each(output::note);

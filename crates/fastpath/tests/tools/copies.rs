@@ -134,7 +134,13 @@ fn aiscp_takes_two_arguments_and_fails_with_1() {
     assert!(fs::read(&copy).expect("the copy") == bytes(12_345));
     let (code, out, error) = output(host.program(&aiscp, "").arg(&source));
     assert_eq!((code, out.as_str()), (1, ""));
-    assert!(error.contains("Usage: "), "{error}");
+    assert!(error.contains("Usage: aiscp <SOURCE> <DEST>\n"), "{error}");
+    let (code, out, error) = output(host.program(&aiscp, "").arg("--help"));
+    assert_eq!((code, error.as_str()), (0, ""));
+    assert!(
+        out.contains("Usage: aiscp <SOURCE> <DEST>\n") && out.contains("Example:\n  aiscp "),
+        "{out}"
+    );
     let (code, _, error) = output(host.program(&aiscp, "").arg(host.path("none")).arg(&copy));
     let expected =
         format!("error: {}: No such file or directory (os error 2)\n", host.path("none").display());
@@ -166,6 +172,36 @@ fn what_has_no_offsets_is_neither_source_nor_copy() {
     let aiscp = link(&host, "aiscp");
     let (code, _, error) = output(host.program(&aiscp, "").arg(&source).arg(&pipe));
     assert_eq!((code, error), (1, refused(&pipe).2));
+}
+
+#[test]
+fn what_cannot_be_copied_to_or_from_is_known_before_a_byte_is_moved() {
+    let host = Host::new();
+    let (source, link) = (host.path("source"), host.path("link"));
+    fs::write(&source, bytes(10)).expect("a file");
+    std::os::unix::fs::symlink("nowhere", &link).expect("a link");
+    let error = |from: &Path, to: &Path| {
+        let mut command = cp(&host, &[]);
+        // Whatever needs a GPU would say that there is none.
+        let (code, out, error) = output(command.arg(from).arg(to).env_remove("LD_LIBRARY_PATH"));
+        assert_eq!((code, out.as_str()), (2, ""));
+        error
+    };
+    let folder = host.path("folder");
+    let absent = format!("error: {}: No such file or directory (os error 2)\n", folder.display());
+    assert_eq!(error(&source, &folder.join("copy")), absent);
+    let slash = host.path("folder/");
+    assert_eq!(
+        error(&source, &slash),
+        format!("error: {}: there is no such folder\n", slash.display())
+    );
+    assert_eq!(
+        error(&source, &link),
+        format!("error: {}: a link that leads nowhere\n", link.display())
+    );
+    let said = "error: /proc/version: expected no bytes, as its size says, but there are some\n";
+    assert_eq!(error(Path::new("/proc/version"), &host.path("copy")), said);
+    assert_eq!(names(host.data.path()), ["link", "source"]);
 }
 
 /// Spec: success was reported although the length could not be set.

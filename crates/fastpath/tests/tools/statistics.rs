@@ -328,6 +328,12 @@ fn ais_stats_reports_as_amds_does_and_keeps_its_exit_codes() {
     assert_eq!((code, out.as_str()), (1, ""));
     assert!(error.starts_with("usage: ais-stats <program> [args...]\n"), "{error}");
     assert_eq!(output(host.program(&ais_stats, "").arg("-p")).0, 1);
+    let (code, out, error) = output(host.program(&ais_stats, "").arg("--help"));
+    assert_eq!((code, error.as_str()), (0, ""));
+    assert!(
+        out.starts_with("usage: ais-stats <program> [args...]\n") && out.contains("Examples:\n"),
+        "{out}"
+    );
     let (code, out, error) = output(host.program(&ais_stats, "").arg("/bin/true"));
     assert_eq!(
         (code, out.as_str(), error.as_str()),

@@ -94,6 +94,34 @@ typedef struct hipPointerAttribute_t {
     unsigned allocationFlags;
 } hipPointerAttribute_t;
 
+/* In the layout of HIP 6 and later; the members that are not named here are zeros. */
+typedef struct hipDeviceProp_tR0600 {
+    char name[256];
+    hipUUID uuid;
+    char other1[16];
+    size_t totalGlobalMem;
+    char other2[24];
+    int maxThreadsPerBlock;
+    char other3[72];
+    int integrated;
+    int canMapHostMemory;
+    char other4[172];
+    int concurrentKernels;
+    char other5[4];
+    int pciBusID;
+    int pciDeviceID;
+    int pciDomainID;
+    char other6[4];
+    int asyncEngineCount;
+    char other7[48];
+    int managedMemory;
+    char other8[504];
+    char gcnArchName[256];
+    char other9[56];
+} hipDeviceProp_tR0600;
+#define hipDeviceProp_t hipDeviceProp_tR0600
+#define hipGetDeviceProperties hipGetDevicePropertiesR0600
+
 typedef struct dim3 {
     uint32_t x;
     uint32_t y;
@@ -137,6 +165,7 @@ hipError_t hipGetDevice(int *device);
 hipError_t hipSetDevice(int device);
 hipError_t hipDeviceGet(hipDevice_t *device, int ordinal);
 hipError_t hipDeviceGetAttribute(int *value, hipDeviceAttribute_t attribute, int device);
+hipError_t hipGetDevicePropertiesR0600(hipDeviceProp_tR0600 *properties, int device);
 hipError_t hipDeviceGetUuid(hipUUID *uuid, hipDevice_t device);
 hipError_t hipDeviceGetName(char *name, int length, hipDevice_t device);
 hipError_t hipDeviceGetPCIBusId(char *text, int length, int device);

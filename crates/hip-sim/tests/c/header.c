@@ -25,6 +25,20 @@ ASSERT_IS(sizeof(hipAmdFileHandle_t) == 8);
 ASSERT_IS(offsetof(hipAmdFileHandle_t, fd) == 0);
 ASSERT_IS(sizeof(hipUUID) == 16);
 ASSERT_IS(sizeof(dim3) == 12);
+/* As compilers lay out HIP's own header. */
+ASSERT_IS(sizeof(hipDeviceProp_t) == 1472);
+ASSERT_IS(offsetof(hipDeviceProp_t, uuid) == 256);
+ASSERT_IS(offsetof(hipDeviceProp_t, totalGlobalMem) == 288);
+ASSERT_IS(offsetof(hipDeviceProp_t, maxThreadsPerBlock) == 320);
+ASSERT_IS(offsetof(hipDeviceProp_t, integrated) == 396);
+ASSERT_IS(offsetof(hipDeviceProp_t, canMapHostMemory) == 400);
+ASSERT_IS(offsetof(hipDeviceProp_t, concurrentKernels) == 576);
+ASSERT_IS(offsetof(hipDeviceProp_t, pciBusID) == 584);
+ASSERT_IS(offsetof(hipDeviceProp_t, pciDeviceID) == 588);
+ASSERT_IS(offsetof(hipDeviceProp_t, pciDomainID) == 592);
+ASSERT_IS(offsetof(hipDeviceProp_t, asyncEngineCount) == 600);
+ASSERT_IS(offsetof(hipDeviceProp_t, managedMemory) == 652);
+ASSERT_IS(offsetof(hipDeviceProp_t, gcnArchName) == 1160);
 
 #define SAME(code) EXPECT(strcmp(hipGetErrorName(code), #code), 0)
 
@@ -54,6 +68,22 @@ int main(void) {
     EXPECT(strlen(hipGetErrorString((hipError_t)12345)) > 0, 1);
     OK(hipDeviceGetUuid(&uuid, 0));
     EXPECT(memcmp(uuid.bytes, "hip-sim-gpu-0000", 16), 0);
+    hipDeviceProp_t properties;
+    size_t total;
+    int bus;
+    memset(&properties, 0x55, sizeof properties);
+    OK(hipGetDeviceProperties(&properties, 0));
+    OK(hipDeviceTotalMem(&total, 0));
+    OK(hipDeviceGetAttribute(&bus, hipDeviceAttributePciBusId, 0));
+    EXPECT(strcmp(properties.name, "hip-sim simulated GPU 0"), 0);
+    EXPECT(strcmp(properties.gcnArchName, "gfx000"), 0);
+    EXPECT(memcmp(properties.uuid.bytes, uuid.bytes, 16), 0);
+    EXPECT(properties.totalGlobalMem == total, 1);
+    EXPECT(properties.pciBusID, bus);
+    EXPECT(properties.maxThreadsPerBlock, 1024);
+    EXPECT(properties.other9[55], 0);
+    EXPECT(hipGetDeviceProperties(NULL, 0), hipErrorInvalidValue);
+    EXPECT(hipGetDeviceProperties(&properties, 1), hipErrorInvalidDevice);
     EXPECT(hipLaunchKernel(&one, one, one, NULL, 0, NULL), hipErrorNotSupported);
 #ifdef __cplusplus
     char *typed;
