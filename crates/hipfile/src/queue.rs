@@ -2,9 +2,9 @@
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::sync::{Arc, Condvar, Mutex, MutexGuard, lock, wait, wait_at_most};
 use crate::thread::{Thread, spawn};
 
 /// Threads at most. They mostly wait for drives.
@@ -45,7 +45,7 @@ impl std::fmt::Debug for Workers {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     fn work(&self) {
@@ -56,7 +56,7 @@ impl Shared {
             }
             let Some(job) = state.jobs.pop_front() else {
                 state.idle += 1;
-                state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+                state = wait(&self.changed, state);
                 state.idle -= 1;
                 continue;
             };
@@ -117,12 +117,7 @@ impl Workers {
             if left.is_zero() {
                 return;
             }
-            state = self
-                .shared
-                .changed
-                .wait_timeout(state, left)
-                .unwrap_or_else(PoisonError::into_inner)
-                .0;
+            state = wait_at_most(&self.shared.changed, state, left);
         }
         drop(state);
         threads.into_iter().for_each(Thread::join);

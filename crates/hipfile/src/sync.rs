@@ -1,11 +1,12 @@
-//! The locks and counters of registrations; the model tests exchange them for modelled ones. A lock whose holder panicked is taken
+//! Locks, conditions and counters; the model tests exchange them for modelled ones. A lock whose holder panicked is taken
 //! all the same: what it protects is changed in one step each.
 
 use std::cell::Cell;
 use std::sync::atomic::AtomicUsize;
 pub(crate) use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
-pub(crate) use std::sync::{Arc, Mutex, RwLock};
-use std::sync::{MutexGuard, PoisonError, RwLockReadGuard, RwLockWriteGuard};
+pub(crate) use std::sync::{Arc, Condvar, Mutex, MutexGuard, RwLock};
+use std::sync::{PoisonError, RwLockReadGuard, RwLockWriteGuard};
+use std::time::Duration;
 
 /// Locks for a registry's entries: threads that look up different ones rarely meet.
 pub(crate) const SHARDS: usize = 16;
@@ -31,6 +32,20 @@ pub(crate) fn group() -> usize {
 
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Gives the lock up until it is told that something changed, or for no reason.
+pub(crate) fn wait<'a, T>(changed: &Condvar, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
+    changed.wait(guard).unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The same, at most so long.
+pub(crate) fn wait_at_most<'a, T>(
+    changed: &Condvar,
+    guard: MutexGuard<'a, T>,
+    most: Duration,
+) -> MutexGuard<'a, T> {
+    changed.wait_timeout(guard, most).unwrap_or_else(PoisonError::into_inner).0
 }
 
 pub(crate) fn read<T>(lock: &RwLock<T>) -> RwLockReadGuard<'_, T> {

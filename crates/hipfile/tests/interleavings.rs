@@ -1,15 +1,23 @@
-//! Registrations under every interleaving of a few threads: the modules as they are, on modelled locks and counters.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, dead_code)]
+//! Registrations and the queue under every interleaving of a few threads: the modules as they are, on modelled locks and counters.
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unnecessary_wraps,
+    dead_code
+)]
 
 #[path = "../src/driver.rs"]
 mod driver;
+#[path = "../src/queue.rs"]
+mod queue;
 #[path = "../src/registry.rs"]
 mod registry;
 
 mod sync {
     pub(crate) use loom::sync::atomic::{AtomicI64, AtomicU64, Ordering};
-    pub(crate) use loom::sync::{Arc, Mutex, RwLock};
-    use loom::sync::{MutexGuard, RwLockReadGuard, RwLockWriteGuard};
+    pub(crate) use loom::sync::{Arc, Condvar, Mutex, MutexGuard, RwLock};
+    use loom::sync::{RwLockReadGuard, RwLockWriteGuard};
 
     pub(crate) const SHARDS: usize = 2;
     pub(crate) const GROUPS: usize = 2;
@@ -29,12 +37,44 @@ mod sync {
         mutex.lock().unwrap()
     }
 
+    pub(crate) fn wait<'a, T>(changed: &Condvar, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
+        changed.wait(guard).unwrap()
+    }
+
+    /// Time does not pass in a model.
+    pub(crate) fn wait_at_most<'a, T>(
+        changed: &Condvar,
+        guard: MutexGuard<'a, T>,
+        _most: std::time::Duration,
+    ) -> MutexGuard<'a, T> {
+        wait(changed, guard)
+    }
+
     pub(crate) fn read<T>(lock: &RwLock<T>) -> RwLockReadGuard<'_, T> {
         lock.read().unwrap()
     }
 
     pub(crate) fn write<T>(lock: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
         lock.write().unwrap()
+    }
+}
+
+/// Threads, modelled too.
+mod thread {
+    #[derive(Debug)]
+    pub(crate) struct Thread(loom::thread::JoinHandle<()>);
+
+    pub(crate) fn spawn(
+        _name: &std::ffi::CStr,
+        body: impl FnOnce() + Send + 'static,
+    ) -> std::io::Result<Thread> {
+        Ok(Thread(loom::thread::spawn(body)))
+    }
+
+    impl Thread {
+        pub(crate) fn join(self) {
+            self.0.join().unwrap();
+        }
     }
 }
 
@@ -52,7 +92,7 @@ mod error {
 
 use error::Error;
 use loom::sync::Arc;
-use loom::thread;
+use loom::sync::atomic::{AtomicUsize, Ordering};
 
 /// A file with its number, and which one it is.
 #[derive(Clone, Debug)]
@@ -81,7 +121,7 @@ fn explore<A: 'static, B: 'static>(
         let driver = Arc::new(Driver::new());
         prepare(&driver);
         let other = Arc::clone(&driver);
-        let thread = thread::spawn(move || first(&other));
+        let thread = loom::thread::spawn(move || first(&other));
         let second = second(&driver);
         let first = thread.join().unwrap();
         check(&driver, first, second);
@@ -196,4 +236,72 @@ fn a_reused_number_never_leads_to_the_old_file() {
             assert_eq!(driver.registered(), (3, 0));
         },
     );
+}
+
+/// Every interleaving in which threads are interrupted twice at most: more take minutes.
+fn explore_the_queue(model: fn()) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(2);
+    builder.check(model);
+}
+
+/// A job that counts what becomes of it.
+struct Told {
+    ran: Arc<AtomicUsize>,
+    dropped: Arc<AtomicUsize>,
+}
+
+impl Drop for Told {
+    fn drop(&mut self) {
+        self.dropped.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl Told {
+    /// A job, and whether it has run and was dropped.
+    fn job() -> (queue::Job, Arc<AtomicUsize>, Arc<AtomicUsize>) {
+        let (ran, dropped) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let told = Self { ran: Arc::clone(&ran), dropped: Arc::clone(&dropped) };
+        let job = Box::new(move || {
+            told.ran.fetch_add(1, Ordering::Relaxed);
+        });
+        (job, ran, dropped)
+    }
+}
+
+/// Who waits for a job hears of it when it is dropped: none is forgotten in the queue, and no thread stays.
+#[test]
+fn a_job_is_done_or_dropped_when_everything_ends() {
+    explore_the_queue(|| {
+        let workers = Arc::new(queue::Workers::default());
+        let (job, ran, dropped) = Told::job();
+        let other = Arc::clone(&workers);
+        let thread = loom::thread::spawn(move || other.stop());
+        let taken = workers.submit(job);
+        thread.join().unwrap();
+        workers.stop();
+        assert_eq!(dropped.load(Ordering::Relaxed), 1);
+        assert!(taken || ran.load(Ordering::Relaxed) == 0);
+    });
+}
+
+/// A worker that is about to sleep does not miss a job that comes meanwhile.
+#[test]
+fn a_job_that_comes_as_a_worker_falls_asleep_is_done() {
+    explore_the_queue(|| {
+        let workers = queue::Workers::default();
+        let done = Arc::new((loom::sync::Mutex::new(0), loom::sync::Condvar::new()));
+        for expected in 1..=2 {
+            let told = Arc::clone(&done);
+            assert!(workers.submit(Box::new(move || {
+                *sync::lock(&told.0) += 1;
+                told.1.notify_all();
+            })));
+            let mut count = sync::lock(&done.0);
+            while *count < expected {
+                count = sync::wait(&done.1, count);
+            }
+        }
+        workers.stop();
+    });
 }
