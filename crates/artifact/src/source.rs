@@ -110,21 +110,25 @@ pub(crate) fn len_usize(value: u64, max: usize) -> usize {
     usize::try_from(value).map_or(max, |value| value.min(max))
 }
 
+/// Reads over `left` bytes; gives how many of them were not there.
+fn read_over(source: &mut (impl BufRead + ?Sized), mut left: u64) -> io::Result<u64> {
+    while left > 0 {
+        let available = source.fill_buf()?.len();
+        if available == 0 {
+            break;
+        }
+        let step = len_usize(left, available);
+        source.consume(step);
+        left -= len_u64(step);
+    }
+    Ok(left)
+}
+
 /// A stream that is read forwards.
 pub(crate) trait Source: BufRead {
     /// Leaves out `count` bytes; gives how many there were, fewer only at the end.
     fn skip(&mut self, count: u64) -> io::Result<u64> {
-        let mut left = count;
-        while left > 0 {
-            let available = self.fill_buf()?.len();
-            if available == 0 {
-                break;
-            }
-            let step = len_usize(left, available);
-            self.consume(step);
-            left -= len_u64(step);
-        }
-        Ok(count - left)
+        Ok(count - read_over(self, count)?)
     }
 }
 
@@ -250,16 +254,7 @@ impl Source for Base<'_, '_> {
             self.offset = to;
             left -= step;
         }
-        while left > 0 {
-            let available = self.fill_buf()?.len();
-            if available == 0 {
-                break;
-            }
-            let step = len_usize(left, available);
-            self.consume(step);
-            left -= len_u64(step);
-        }
-        Ok(count - left)
+        Ok(count - read_over(self, left)?)
     }
 }
 

@@ -10,7 +10,7 @@ use std::io;
 use lz4_flex::block::{decompress_into, decompress_into_with_dict};
 use twox_hash::XxHash32;
 
-use super::{Decode, Link, MAX_STREAMS, Tail, cut, invalid};
+use super::{Decode, Link, MAX_STREAMS, Tail, cut, exact, invalid, next_frame, word};
 use crate::source::len_u64;
 
 pub(crate) const MAGIC: [u8; 4] = [0x04, 0x22, 0x4d, 0x18];
@@ -45,16 +45,6 @@ impl Block {
     fn memory(&self) -> u64 {
         len_u64(self.compressed.capacity() + self.output.capacity())
     }
-}
-
-fn exact(link: &mut Link<'_>, buf: &mut [u8]) -> io::Result<()> {
-    if link.read_full(buf)? < buf.len() { Err(cut()) } else { Ok(()) }
-}
-
-fn word(link: &mut Link<'_>) -> io::Result<u32> {
-    let mut word = [0; 4];
-    exact(link, &mut word)?;
-    Ok(u32::from_le_bytes(word))
 }
 
 /// What a frame's header says.
@@ -94,37 +84,14 @@ impl<'a> Frame<'a> {
 
     /// Reads the next frame's header; `false` if there is none.
     fn next_frame(&mut self) -> io::Result<bool> {
-        loop {
-            if self.streams > 0 && self.tail == Tail::Anything {
-                return Ok(false);
-            }
-            let mut magic = [0; 4];
-            match self.link.read_full(&mut magic)? {
-                0 => return Ok(false),
-                4 => {}
-                _ => return Err(cut()),
-            }
-            self.streams += 1;
-            if self.streams > MAX_STREAMS {
-                return Err(invalid(format!("more than {MAX_STREAMS} frames")));
-            }
-            if magic[0] & 0xf0 == 0x50 && magic[1..] == [0x2a, 0x4d, 0x18] {
-                let length = u64::from(word(&mut self.link)?);
-                let mut skipped = io::Read::take(&mut self.link, length);
-                if io::copy(&mut skipped, &mut io::sink())? < length {
-                    return Err(cut());
-                }
-                continue;
-            }
-            if magic != MAGIC {
-                return Err(invalid("no frame follows the frame"));
-            }
+        let next = next_frame(&mut self.link, self.tail, &mut self.streams, MAGIC)?;
+        if next {
             self.header = Some(self.read_header()?);
             self.hash = XxHash32::with_seed(0);
             self.dictionary.clear();
             self.produced = 0;
-            return Ok(true);
         }
+        Ok(next)
     }
 
     fn read_header(&mut self) -> io::Result<Header> {

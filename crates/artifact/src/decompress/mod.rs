@@ -277,3 +277,53 @@ fn invalid(detail: impl Into<String>) -> io::Error {
 fn cut() -> io::Error {
     io::ErrorKind::UnexpectedEof.into()
 }
+
+fn exact(link: &mut Link<'_>, buf: &mut [u8]) -> io::Result<()> {
+    if link.read_full(buf)? < buf.len() { Err(cut()) } else { Ok(()) }
+}
+
+fn word(link: &mut Link<'_>) -> io::Result<u32> {
+    let mut word = [0; 4];
+    exact(link, &mut word)?;
+    Ok(u32::from_le_bytes(word))
+}
+
+/// Whether a frame of Zstandard or LZ4, which have these in common, is to be left out.
+fn is_skippable(magic: [u8; 4]) -> bool {
+    magic[0] & 0xf0 == 0x50 && magic[1..] == [0x2a, 0x4d, 0x18]
+}
+
+/// Reads the magic of the next frame of Zstandard or LZ4 and leaves out the frames before it that are to be; `false` if there is
+/// none. `streams` counts the frames.
+fn next_frame(
+    link: &mut Link<'_>,
+    tail: Tail,
+    streams: &mut u32,
+    wanted: [u8; 4],
+) -> io::Result<bool> {
+    loop {
+        if *streams > 0 && tail == Tail::Anything {
+            return Ok(false);
+        }
+        let mut magic = [0; 4];
+        match link.read_full(&mut magic)? {
+            0 => return Ok(false),
+            4 => {}
+            _ => return Err(cut()),
+        }
+        *streams += 1;
+        if *streams > MAX_STREAMS {
+            return Err(invalid(format!("more than {MAX_STREAMS} frames")));
+        }
+        if is_skippable(magic) {
+            let length = u64::from(word(link)?);
+            if io::copy(&mut link.by_ref().take(length), &mut io::sink())? < length {
+                return Err(cut());
+            }
+            // A frame to leave out is not the one that is wanted.
+            *streams -= u32::from(tail == Tail::Anything);
+            continue;
+        }
+        return if magic == wanted { Ok(true) } else { Err(invalid("no frame follows the frame")) };
+    }
+}

@@ -11,12 +11,12 @@ mod block;
 mod entropy;
 
 use std::hash::Hasher;
-use std::io::{self, Read};
+use std::io;
 
 use block::{Blocks, MAX_BLOCK};
 use twox_hash::XxHash64;
 
-use super::{Decode, Link, MAX_STREAMS, Tail, cut, invalid};
+use super::{Decode, Link, Tail, exact, invalid, is_skippable, next_frame};
 use crate::source::{len_u64, len_usize};
 
 const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
@@ -26,10 +26,6 @@ const MAX_WINDOW: u64 = 128 << 20;
 
 pub(crate) fn is_frame(head: &[u8]) -> bool {
     head.starts_with(&MAGIC) || head.first_chunk().copied().is_some_and(is_skippable)
-}
-
-fn is_skippable(magic: [u8; 4]) -> bool {
-    magic[0] & 0xf0 == 0x50 && magic[1..] == [0x2a, 0x4d, 0x18]
 }
 
 /// Kinds of blocks: as it is, one byte so many times, literals and sequences.
@@ -74,46 +70,18 @@ impl<'a> Zstd<'a> {
 
     /// Starts the next frame; `false` if there is none.
     fn next_frame(&mut self) -> io::Result<bool> {
-        loop {
-            if self.streams > 0 && self.tail == Tail::Anything {
-                return Ok(false);
-            }
-            let mut magic = [0; 4];
-            match self.link.read_full(&mut magic)? {
-                0 => return Ok(false),
-                4 => {}
-                _ => return Err(cut()),
-            }
-            self.streams += 1;
-            if self.streams > MAX_STREAMS {
-                return Err(invalid(format!("more than {MAX_STREAMS} frames")));
-            }
-            if is_skippable(magic) {
-                let mut length = [0; 4];
-                if self.link.read_full(&mut length)? < 4 {
-                    return Err(cut());
-                }
-                let length = u64::from(u32::from_le_bytes(length));
-                if io::copy(&mut self.link.by_ref().take(length), &mut io::sink())? < length {
-                    return Err(cut());
-                }
-                // A frame to leave out is not the one that is wanted.
-                self.streams -= u32::from(self.tail == Tail::Anything);
-                continue;
-            }
-            if magic != MAGIC {
-                return Err(invalid("no frame follows the frame"));
-            }
+        let next = next_frame(&mut self.link, self.tail, &mut self.streams, MAGIC)?;
+        if next {
             self.start()?;
-            return Ok(true);
         }
+        Ok(next)
     }
 
     /// Reads the frame's header; its window is wanted here too.
     fn start(&mut self) -> io::Result<()> {
         let mut header = [0; 18];
         header[..4].copy_from_slice(&MAGIC);
-        self.exact(&mut header[4..5])?;
+        exact(&mut self.link, &mut header[4..5])?;
         let descriptor = header[4];
         let single = descriptor & 0x20 != 0;
         let dictionary_len = [0, 1, 2, 4][usize::from(descriptor & 3)];
@@ -123,7 +91,7 @@ impl<'a> Zstd<'a> {
         };
         let window_len = usize::from(!single);
         let len = 5 + window_len + dictionary_len + size_len;
-        self.exact(&mut header[5..len])?;
+        exact(&mut self.link, &mut header[5..len])?;
         if header[5 + window_len..len - size_len].iter().any(|&byte| byte != 0) {
             return Err(io::Error::new(io::ErrorKind::Unsupported, "needs a dictionary"));
         }
@@ -148,16 +116,12 @@ impl<'a> Zstd<'a> {
         Ok(())
     }
 
-    fn exact(&mut self, buf: &mut [u8]) -> io::Result<()> {
-        if self.link.read_full(buf)? < buf.len() { Err(cut()) } else { Ok(()) }
-    }
-
     /// Decompresses the next block.
     fn block(&mut self) -> io::Result<()> {
         self.blocks.next();
         self.given = 0;
         let mut header = [0; 4];
-        self.exact(&mut header[..3])?;
+        exact(&mut self.link, &mut header[..3])?;
         let word = u32::from_le_bytes(header);
         let (kind, size) = (header[0] >> 1 & 3, len_usize(u64::from(word >> 3), usize::MAX));
         self.last = word & 1 != 0;
@@ -166,7 +130,7 @@ impl<'a> Zstd<'a> {
         }
         let mut packed = std::mem::take(&mut self.packed);
         packed.resize(if kind == RLE { 1 } else { size }, 0);
-        self.exact(&mut packed)?;
+        exact(&mut self.link, &mut packed)?;
         match kind {
             RAW => self.blocks.output.extend_from_slice(&packed),
             RLE => self.blocks.output.resize(size, packed[0]),
@@ -184,7 +148,7 @@ impl<'a> Zstd<'a> {
     fn finish(&mut self) -> io::Result<()> {
         if let Some(checksum) = self.checksum.take() {
             let mut stated = [0; 4];
-            self.exact(&mut stated)?;
+            exact(&mut self.link, &mut stated)?;
             if checksum.finish().to_le_bytes()[..4] != stated {
                 return Err(invalid("the frame's checksum does not match its content"));
             }

@@ -714,12 +714,7 @@ impl Nodes for Btrfs<'_> {
     }
 
     fn kind(&self, node: &Inode) -> EntryKind {
-        match node.mode >> 12 {
-            0x8 => EntryKind::File,
-            0x4 => EntryKind::Directory,
-            0xa => EntryKind::Link,
-            _ => EntryKind::Other,
-        }
+        EntryKind::of_mode(node.mode)
     }
 
     fn size(&self, node: &Inode) -> u64 {

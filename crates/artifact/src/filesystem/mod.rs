@@ -50,6 +50,18 @@ pub enum EntryKind {
     Other,
 }
 
+impl EntryKind {
+    /// By the upper four bits of a file's mode, as `S_IFMT` has them.
+    fn of_mode(mode: impl Into<u32>) -> Self {
+        match mode.into() >> 12 & 0xf {
+            0x8 => Self::File,
+            0x4 => Self::Directory,
+            0xa => Self::Link,
+            _ => Self::Other,
+        }
+    }
+}
+
 /// What a path leads to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stat {

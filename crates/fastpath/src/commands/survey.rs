@@ -239,25 +239,18 @@ impl<'a> Survey<'a> {
                 target.note.as_deref().unwrap_or("no repository is known; --mirror names one")
             );
         }
+        let wanted = rpm::Wanted {
+            repositories,
+            package: &source.package,
+            arch: &source.arch,
+            signed: source.signed,
+            keys: *keys,
+        };
         let resolved: Vec<Resolved> = match source.family {
             RepositoryFamily::Rpm => {
-                let wanted = rpm::Wanted {
-                    repositories,
-                    package: &source.package,
-                    arch: &source.arch,
-                    signed: source.signed,
-                    keys: *keys,
-                };
                 rpm::packages(&access, &wanted)?.into_iter().map(Resolved::from).collect()
             }
             RepositoryFamily::Pacman => {
-                let wanted = pacman::Wanted {
-                    repositories,
-                    package: &source.package,
-                    arch: &source.arch,
-                    signed: source.signed,
-                    keys: *keys,
-                };
                 pacman::packages(&access, &wanted)?.into_iter().map(Resolved::from).collect()
             }
             RepositoryFamily::Deb => self.resolve_deb(target, keys, debs, index_bytes)?,

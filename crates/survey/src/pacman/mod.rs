@@ -13,6 +13,7 @@ use std::io::Read;
 use fastpath_artifact::http::shown;
 use fastpath_knowledge::Signed;
 
+pub use crate::rpm::Wanted;
 pub use version::compare;
 
 use crate::rpm::{Access, Basis, IndexError, Keys, Open, Signature, base64, decompress, resolve};
@@ -25,22 +26,6 @@ const MAX_OPEN: u64 = 1 << 30;
 const MAX_SIGNATURE: u64 = 256 << 10;
 /// The largest package that is held against its signature, which covers all of it at once.
 const MAX_SIGNED: u64 = 160 << 20;
-
-/// What is looked for.
-#[derive(Clone, Copy, Debug)]
-pub struct Wanted<'a> {
-    /// Bases of the repositories, each the folder that holds a database named after the repository: `.../core/os/x86_64/`
-    /// holds `core.db`. The highest version over all of them counts.
-    pub repositories: &'a [String],
-    /// Name of the kernel's package, `linux`.
-    pub package: &'a str,
-    /// Its architecture.
-    pub arch: &'a str,
-    /// What the distribution signs.
-    pub signed: Signed,
-    /// The distribution's keys.
-    pub keys: Keys<'a>,
-}
 
 /// A package that holds a kernel's configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -25,12 +25,13 @@ const MAX_PRIMARY: u64 = 256 << 20;
 /// And decompressed; the largest known ones are below 1 GiB.
 const MAX_OPEN: u64 = 4 << 30;
 
-/// What is looked for.
+/// What is looked for, here and in repositories of pacman.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted<'a> {
-    /// Bases of the repositories: `http`, `https` or `file`. The highest version over all of them counts.
+    /// Bases of the repositories: `http`, `https` or `file`; with pacman each the folder that holds a database named after the
+    /// repository, `.../core/os/x86_64/` for `core.db`. The highest version over all of them counts.
     pub repositories: &'a [String],
-    /// Name of the package that holds the configuration.
+    /// Name of the package that holds the configuration; with pacman that of the kernel, `linux`.
     pub package: &'a str,
     /// Its architecture.
     pub arch: &'a str,
