@@ -38,7 +38,7 @@ struct Step {
     run: fn(&Path) -> anyhow::Result<Outcome>,
 }
 
-const STEPS: [Step; 12] = [
+const STEPS: [Step; 13] = [
     Step {
         name: "format",
         what: "cargo fmt --all --check",
@@ -52,6 +52,7 @@ const STEPS: [Step; 12] = [
         },
     },
     Step { name: "tests", what: "every test of the workspace", run: tests },
+    Step { name: "clients", what: "tests/clients/run, with small files", run: clients },
     Step { name: "threads", what: "cargo xtask tsan", run: tsan::run },
     Step {
         name: "small host",
@@ -159,6 +160,24 @@ fn tests(root: &Path) -> anyhow::Result<Outcome> {
     } else {
         cargo(root, &format!("test --no-fail-fast {OPTIONS}"))
     }
+}
+
+/// Clients from a package index, if there is one.
+fn clients(root: &Path) -> anyhow::Result<Outcome> {
+    const NOT_THERE: i32 = 77;
+    let venv = ["-c", "import sys, venv; sys.exit(sys.version_info < (3, 10))"];
+    if !answers(Command::new("python3").args(venv)) {
+        return Ok(Outcome::Skipped("there is no python3 from 3.10 on with venv".to_owned()));
+    }
+    let folder = tempfile::tempdir()?;
+    let mut run = Command::new(root.join("tests/clients/run"));
+    run.current_dir(root).arg(folder.path()).args(["48", "dev"]).stdin(Stdio::null());
+    let status = run.status().context("tests/clients/run")?;
+    Ok(match status.code() {
+        Some(0) => Outcome::Passed,
+        Some(NOT_THERE) => Outcome::Skipped("pip does not get the clients".to_owned()),
+        _ => Outcome::Failed(status.to_string()),
+    })
 }
 
 fn generated(root: &Path) -> anyhow::Result<Outcome> {

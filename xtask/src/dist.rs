@@ -10,13 +10,15 @@ use crate::ci::cargo_command;
 #[allow(dead_code, reason = "tests use the rest")]
 mod layout;
 
-/// Builds the library and lays it out in `root`.
-pub(crate) fn run(repository: &Path, root: &Path) -> anyhow::Result<bool> {
-    const BUILD: &str = "build --release --locked --package fastpath-hipfile-capi --message-format json-render-diagnostics";
+/// Builds the library with a profile of cargo's and lays it out in `root`.
+pub(crate) fn run(repository: &Path, root: &Path, profile: &str) -> anyhow::Result<bool> {
+    const BUILD: &str =
+        "build --locked --package fastpath-hipfile-capi --message-format json-render-diagnostics";
     let mut build = cargo_command(repository, BUILD);
-    let output = build.stderr(std::process::Stdio::inherit()).output().context("cargo")?;
+    build.args(["--profile", profile]).stderr(std::process::Stdio::inherit());
+    let output = build.output().context("cargo")?;
     if !output.status.success() {
-        bail!("cargo {BUILD}: {}", output.status);
+        bail!("cargo {BUILD} --profile {profile}: {}", output.status);
     }
     let library =
         artifact(&output.stdout, "libhipfile_capi.so").context("cargo named no C library")?;

@@ -41,6 +41,9 @@ enum Task {
     Dist {
         /// The directory, as `/usr/local` would be
         directory: PathBuf,
+        /// The profile that cargo builds it with
+        #[arg(long, default_value = "release")]
+        profile: String,
     },
     /// Run the C library's programs under a detector of data races
     Tsan,
@@ -56,7 +59,9 @@ fn main() -> ExitCode {
     let result = match Args::parse().task {
         Task::Generate { check } => repository().and_then(|root| generate::run(root, check)),
         Task::Ci => repository().map(ci::run),
-        Task::Dist { directory } => repository().and_then(|root| dist::run(root, &directory)),
+        Task::Dist { directory, profile } => {
+            repository().and_then(|root| dist::run(root, &directory, &profile))
+        }
         Task::Tsan => repository().and_then(ci::thread_sanitizer),
         Task::Fastpath { arguments } => {
             let name = OsString::from("fastpath");
