@@ -530,7 +530,7 @@ hipFileError_t hipFileSetParameterBool(hipFileBoolConfigParameter_t param, bool 
 hipFileError_t hipFileSetParameterString(hipFileStringConfigParameter_t param, const char *desc_str);
 
 /**
- * Statistics of this process. Of many transfers below 128 KiB that a thread does, after the first 64 of a kind, one in 32 is timed
+ * Statistics of this process. Of many transfers below 128 KiB that a thread does, after the first 64 of a kind, one in 64 is timed
  * and stands for the others.
  */
 hipFileError_t hipFileGetStatsL1(hipFileStatsLevel1_t *stats);

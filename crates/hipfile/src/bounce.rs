@@ -16,7 +16,7 @@ use fastpath_gpu::{CurrentDevice, Direction, Gpu, HipError, RawStream};
 
 use crate::buffer::Buffer;
 use crate::error::Error;
-use crate::sync::lock;
+use crate::sync::{group, lock};
 
 /// Bytes in one piece of a small lane: what one small request needs.
 pub(crate) const SMALL: usize = 64 << 10;
@@ -233,10 +233,15 @@ pub(crate) struct Taken<'a> {
     lane: ManuallyDrop<Lane>,
 }
 
+/// Lanes at rest. Two of these share nothing that a processor keeps.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+struct Shard(Mutex<Vec<Lane>>);
+
 /// The lanes at rest, and how many there are of all.
 #[derive(Debug)]
 pub(crate) struct Lanes {
-    shards: [Mutex<Vec<Lane>>; SHARDS],
+    shards: [Shard; SHARDS],
     large: AtomicUsize,
     /// Large lanes at most.
     most: AtomicUsize,
@@ -274,9 +279,11 @@ impl Lanes {
         self.most.store(lanes, Ordering::Relaxed);
     }
 
-    fn shard(&self, device: i32) -> MutexGuard<'_, Vec<Lane>> {
-        let index = device.rem_euclid(SHARDS as i32) as usize;
-        lock(self.shards.get(index).unwrap_or(&self.shards[0]))
+    /// Large lanes are kept for a GPU. Small ones are for the threads that used them: a small request takes hardly longer than
+    /// meeting another thread at a lock.
+    fn shard(&self, device: i32, size: usize) -> MutexGuard<'_, Vec<Lane>> {
+        let index = if size == SMALL { group() } else { device.rem_euclid(SHARDS as i32) as usize };
+        lock(&self.shards.get(index).unwrap_or(&self.shards[0]).0)
     }
 
     /// A lane for `size` bytes to or from a GPU; in pieces if there is no larger one.
@@ -294,31 +301,29 @@ impl Lanes {
 
     fn find(&self, gpu: &Arc<dyn Gpu>, device: i32, size: usize) -> Option<Lane> {
         let want = if size > SMALL { LARGE } else { SMALL };
-        {
-            let mut lanes = self.shard(device);
-            let mut at_rest = |size| {
-                let place =
-                    lanes.iter().rposition(|lane| lane.device == device && lane.size == size)?;
-                Some(lanes.swap_remove(place))
-            };
-            if let Some(lane) = at_rest(want) {
-                return Some(lane);
+        let at_rest = |size| {
+            let mut lanes = self.shard(device, size);
+            let place =
+                lanes.iter().rposition(|lane| lane.device == device && lane.size == size)?;
+            Some(lanes.swap_remove(place))
+        };
+        if let Some(lane) = at_rest(want) {
+            return Some(lane);
+        }
+        if want == LARGE {
+            if reserve(&self.large, self.most.load(Ordering::Relaxed)) {
+                return Some(Lane::new(gpu, device, LARGE, 2));
             }
-            if want == LARGE {
-                if reserve(&self.large, self.most.load(Ordering::Relaxed)) {
-                    return Some(Lane::new(gpu, device, LARGE, 2));
-                }
-                if let Some(lane) = at_rest(SMALL) {
-                    return Some(lane);
-                }
+            if let Some(lane) = at_rest(SMALL) {
+                return Some(lane);
             }
         }
         if reserve(&self.small_pieces, SMALL_PIECES) {
             return Some(Lane::new(gpu, device, SMALL, 1));
         }
         // Any other does, rather one of this GPU.
-        let other = || self.shards.iter().find_map(|shard| lock(shard).pop());
-        let own = self.shard(device).pop();
+        let other = || self.shards.iter().find_map(|shard| lock(&shard.0).pop());
+        let own = self.shard(device, want).pop();
         let mut lane = own.or_else(other)?;
         if lane.device != device {
             lane.move_to(device);
@@ -357,7 +362,7 @@ impl Lanes {
     /// Takes a lane back. One that the GPU does not let go of is lost rather than used again.
     fn give(&self, mut lane: Lane) {
         if lane.rest() {
-            self.shard(lane.device).push(lane);
+            self.shard(lane.device, lane.size).push(lane);
         } else {
             self.release(&lane);
         }
@@ -370,7 +375,7 @@ impl Lanes {
     /// Frees the lanes at rest. Waits for the GPU: not while something in its streams waits for this library.
     pub(crate) fn free(&self) {
         for shard in &self.shards {
-            let lanes = std::mem::take(&mut *lock(shard));
+            let lanes = std::mem::take(&mut *lock(&shard.0));
             for lane in lanes {
                 self.release(&lane);
                 lane.free();

@@ -16,7 +16,7 @@ use crate::file::File;
 use crate::filling::{Moved, drain, fill};
 use crate::log::Level;
 use crate::runtime::Runtime;
-use crate::stats::{Begin, Path};
+use crate::stats::{Begun, Path};
 
 /// What Linux moves in one call, so that 32-bit counts hold it: `MAX_RW_COUNT`.
 pub const MAX_SIZE: usize = 0x7fff_f000;
@@ -113,15 +113,15 @@ impl<'a> Request<'a> {
         let way = self.way(runtime, gpu.as_ref()).inspect_err(|error| {
             if let Error::AllRefused(reason) = error {
                 runtime.note(self, *reason, None);
-                self.count(runtime, Begin::NOT_TIMED, Path::Fastpath, 0, true);
+                self.begin(runtime, Path::Fastpath).end(0, true);
             }
         })?;
         match way {
             Way::Fastpath => self.fast_in_pieces(runtime, gpu),
             Way::Host(reason) => {
                 runtime.note(self, reason, None);
-                let begin = self.begin(runtime, Path::Fallback);
-                self.recorded(runtime, begin, Path::Fallback, self.host())
+                let begun = self.begin(runtime, Path::Fallback);
+                recorded(begun, self.host())
             }
             Way::Fallback(reason) => {
                 runtime.note(self, reason, None);
@@ -130,30 +130,12 @@ impl<'a> Request<'a> {
         }
     }
 
-    fn begin(&self, runtime: &Runtime, path: Path) -> Begin {
-        runtime.stats.begin(path, self.direction, self.size)
-    }
-
-    fn recorded(
-        &self,
-        runtime: &Runtime,
-        begin: Begin,
-        path: Path,
-        moved: Moved,
-    ) -> Result<usize, Error> {
-        let result = moved.result();
-        let bytes = result.as_ref().map_or(0, |bytes| *bytes);
-        self.count(runtime, begin, path, bytes, result.is_err());
-        result
-    }
-
-    fn count(&self, runtime: &Runtime, begin: Begin, path: Path, bytes: usize, failed: bool) {
-        let Self { buffer, direction, size, .. } = self;
-        runtime.stats.record(begin, buffer.device, path, *direction, *size, bytes, failed);
+    fn begin<'r>(&self, runtime: &'r Runtime, path: Path) -> Begun<'r> {
+        runtime.stats.begin(self.buffer.device, path, self.direction, self.size)
     }
 
     fn fall_back(&self, runtime: &Runtime, gpu: &Arc<dyn Gpu>) -> Result<usize, Error> {
-        let begin = self.begin(runtime, Path::Fallback);
+        let begun = self.begin(runtime, Path::Fallback);
         let waited = if self.after_default_stream {
             wait_for_default_stream(gpu.as_ref(), self.buffer.device)
         } else {
@@ -163,7 +145,7 @@ impl<'a> Request<'a> {
             Ok(()) => fallback::run(&runtime.lanes, gpu, self),
             Err(error) => Moved { bytes: 0, error: Some(error) },
         };
-        self.recorded(runtime, begin, Path::Fallback, moved)
+        recorded(begun, moved)
     }
 
     /// The CPU reaches the buffer, so that a system call is all there is to do.
@@ -208,16 +190,15 @@ impl<'a> Request<'a> {
 
     fn fast(&self, runtime: &Runtime, gpu: &Arc<dyn Gpu>) -> Result<usize, Error> {
         let device = self.buffer.device;
-        let begin = self.begin(runtime, Path::Fastpath);
-        let record = |moved| self.recorded(runtime, begin, Path::Fastpath, moved);
+        let begun = self.begin(runtime, Path::Fastpath);
         match fastpath::run(gpu.as_ref(), self) {
             Outcome::Moved(bytes) => {
                 self.file.remember_success(device);
-                record(Moved { bytes, error: None })
+                recorded(begun, Moved { bytes, error: None })
             }
             Outcome::Failed { reason, error, known } => {
                 runtime.note(self, reason, Some(&error));
-                record(Moved { bytes: known, error: Some(error) })
+                recorded(begun, Moved { bytes: known, error: Some(error) })
             }
             Outcome::Refused { reason, errno, known } => {
                 let reason = match reason {
@@ -236,9 +217,9 @@ impl<'a> Request<'a> {
                 let error = Error::System { call: "hipAmdFileRead/Write", errno };
                 runtime.note(self, reason, Some(&error));
                 if !runtime.config.allows_fallback() {
-                    return record(Moved { bytes: known, error: Some(error) });
+                    return recorded(begun, Moved { bytes: known, error: Some(error) });
                 }
-                self.count(runtime, begin, Path::Fastpath, known, true);
+                begun.end(known, true);
                 match self.rest(known).fall_back(runtime, gpu) {
                     Ok(bytes) => Ok(known + bytes),
                     Err(_) if known > 0 => Ok(known),
@@ -256,6 +237,13 @@ pub(crate) fn wait_for_default_stream(gpu: &dyn Gpu, device: i32) -> Result<(), 
     let _current = CurrentDevice::enter(gpu, device).map_err(failed)?;
     // SAFETY: null is the current GPU's default stream.
     unsafe { gpu.synchronize(RawStream(std::ptr::null_mut())) }.map_err(failed)
+}
+
+/// Counts a request that is over.
+fn recorded(begun: Begun<'_>, moved: Moved) -> Result<usize, Error> {
+    let result = moved.result();
+    begun.end(result.as_ref().map_or(0, |bytes| *bytes), result.is_err());
+    result
 }
 
 impl Runtime {

@@ -132,6 +132,12 @@ impl Block<'_> {
         self.add(COUNTER + counter as usize, value);
     }
 
+    /// A word of a way, as far as this block counted it.
+    pub(super) fn of_way(&self, way: usize, word: usize) -> u64 {
+        let word = self.words.get(WAYS + way * WAY + word);
+        word.map_or(0, |word| word.load(Ordering::Relaxed))
+    }
+
     /// Adds to a word of a way, which is one of `2 * GPUS`.
     pub(super) fn way(&self, way: usize, word: usize, value: u64) {
         self.add(WAYS + way * WAY + word, value);

@@ -36,8 +36,8 @@ use crate::log::{Level, Log};
 use blocks::{Block, Blocks};
 use server::Server;
 use shared::Shared;
-pub(crate) use timing::Begin;
 
+pub(crate) use timing::Begun;
 pub use watch::Watch;
 
 /// GPUs that are counted.
@@ -187,41 +187,16 @@ impl Stats {
         self.regions.get()?.as_ref()?.blocks.mine()
     }
 
-    /// Begins a request of `asked` bytes.
-    pub(crate) fn begin(&self, path: Path, direction: Direction, asked: usize) -> Begin {
-        match self.regions.get() {
-            Some(Some(_)) => Begin::timed(path, direction, size_index(asked)),
-            _ => Begin::NOT_TIMED,
-        }
-    }
-
-    /// Counts a request that went a way of a GPU, and the bytes that it moved, also if it failed after them.
-    #[expect(clippy::too_many_arguments, reason = "what a request is")]
-    pub(crate) fn record(
+    /// Begins a request of `asked` bytes that goes a way of a GPU.
+    pub(crate) fn begin(
         &self,
-        begin: Begin,
         device: i32,
         path: Path,
         direction: Direction,
         asked: usize,
-        bytes: usize,
-        failed: bool,
-    ) {
-        let (Some(mine), Some(way)) = (self.mine(), way(device, path)) else { return };
-        let side = 1 + direction as usize * SIZES + size_index(asked);
-        let add = |table: usize, value: u64| mine.way(way, side + table * 2 * SIZES, value);
-        mine.used(way);
-        if bytes > 0 {
-            add(0, bytes as u64);
-        }
-        if failed {
-            add(3, 1);
-            return;
-        }
-        add(1, 1);
-        if let Some(micros) = begin.micros() {
-            add(2, micros);
-        }
+    ) -> Begun<'_> {
+        let begun = |mine| Begun::new(mine, device, path, direction, asked);
+        self.mine().map_or(Begun::NOT_COUNTED, begun)
     }
 
     /// Counts a request that could not take the fastpath, or failed on it.

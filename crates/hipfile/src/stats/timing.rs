@@ -1,65 +1,83 @@
-//! How long requests take. Of those that a thread does many of and that are small, one in [`EACH`] stands for all.
+//! A request from its begin to its end, and how long it takes. Of many small ones, one in [`EACH`] is timed for all.
 
-use std::cell::Cell;
 use std::time::Instant;
 
 use fastpath_gpu::Direction;
 
-use super::{Path, SIZES};
+use super::blocks::Block;
+use super::{Path, SIZES, size_index};
 
 /// Requests of these sizes take less than a hundred times what looking at the clock costs.
 const SMALL: usize = 6;
 
-/// So many are all timed, so that the times of a program that does few are exact.
-const FIRST: u8 = 64;
+/// So many of a thread's are all timed, so that the times of a program that does few are exact.
+const FIRST: u64 = 64;
 
 /// After that, one of so many is.
-const EACH: u8 = 32;
+const EACH: u64 = 64;
 
-thread_local! {
-    /// How many requests of a way, direction and size this thread did; then how many since the last that was timed, above [`FIRST`].
-    static DONE: [Cell<u8>; 2 * 2 * SMALL] = const { [const { Cell::new(0) }; 2 * 2 * SMALL] };
+/// Words of a table of a way: reads of each size, then writes.
+const TABLE: usize = 2 * SIZES;
+
+/// A request that has begun, if it is counted.
+pub(crate) struct Begun<'a>(Option<Counted<'a>>);
+
+struct Counted<'a> {
+    mine: Block<'a>,
+    way: usize,
+    /// The word in the first table.
+    place: usize,
+    /// Since when, and how many requests it stands for; none if another one stands for it.
+    timed: Option<(Instant, u64)>,
 }
 
-/// When a request began, and how many it stands for.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Begin(Option<(Instant, u8)>);
+impl<'a> Begun<'a> {
+    pub(crate) const NOT_COUNTED: Self = Self(None);
 
-impl Begin {
-    pub(crate) const NOT_TIMED: Self = Self(None);
-
-    /// `size` is one of [`SIZES`].
-    pub(crate) fn timed(path: Path, direction: Direction, size: usize) -> Self {
-        debug_assert!(size < SIZES);
-        let index = (path as usize * 2 + direction as usize) * SMALL + size;
-        let stands_for = match DONE.with(|done| done.get(index).filter(|_| size < SMALL).map(next))
-        {
-            None => 1,
-            Some(0) => return Self::NOT_TIMED,
-            Some(stands_for) => stands_for,
+    pub(super) fn new(
+        mine: Block<'a>,
+        device: i32,
+        path: Path,
+        direction: Direction,
+        asked: usize,
+    ) -> Self {
+        let Some(way) = super::way(device, path) else { return Self(None) };
+        let size = size_index(asked);
+        let place = 1 + direction as usize * SIZES + size;
+        let timed = match stands_for(mine.of_way(way, place + TABLE), size) {
+            0 => None,
+            all => Some((Instant::now(), all)),
         };
-        Self(Some((Instant::now(), stands_for)))
+        Self(Some(Counted { mine, way, place, timed }))
     }
 
-    /// How long all that it stands for took by now; `None` if another one stands for it.
+    /// Counts the request and the bytes that it moved, also if it failed after them.
     #[allow(clippy::cast_possible_truncation, reason = "584 years")]
-    pub(crate) fn micros(self) -> Option<u64> {
-        let (begin, stands_for) = self.0?;
-        Some((begin.elapsed().as_nanos() as u64 * u64::from(stands_for) + 500) / 1000)
+    pub(crate) fn end(self, bytes: usize, failed: bool) {
+        let Some(Counted { mine, way, place, timed }) = self.0 else { return };
+        let add = |table: usize, value: u64| mine.way(way, place + table * TABLE, value);
+        mine.used(way);
+        if bytes > 0 {
+            add(0, bytes as u64);
+        }
+        if failed {
+            add(3, 1);
+            return;
+        }
+        add(1, 1);
+        if let Some((begin, all)) = timed {
+            add(2, (begin.elapsed().as_nanos() as u64 * all + 500) / 1000);
+        }
     }
 }
 
-/// How many the next request stands for.
-fn next(done: &Cell<u8>) -> u8 {
-    let count = done.get() + 1;
-    if count <= FIRST {
-        done.set(count);
+/// How many the next request stands for after so many; of none, if another one will stand for it.
+fn stands_for(done: u64, size: usize) -> u64 {
+    if size >= SMALL || done < FIRST {
         1
-    } else if count == FIRST + EACH {
-        done.set(FIRST);
+    } else if done % EACH == EACH - 1 {
         EACH
     } else {
-        done.set(count);
         0
     }
 }
@@ -70,9 +88,8 @@ mod tests {
 
     #[test]
     fn each_request_is_stood_for_once() {
-        let done = Cell::new(0);
-        let stand: Vec<u8> = (0..usize::from(FIRST + 3 * EACH)).map(|_| next(&done)).collect();
-        let (first, rest) = stand.split_at(FIRST.into());
+        let stand: Vec<u64> = (0..FIRST + 3 * EACH).map(|done| stands_for(done, 0)).collect();
+        let (first, rest) = stand.split_at(FIRST as usize);
         assert!(first.iter().all(|it| *it == 1));
         let each = [[0; EACH as usize - 1].as_slice(), &[EACH]].concat();
         assert_eq!(rest, [each.clone(), each.clone(), each].concat());
@@ -80,9 +97,6 @@ mod tests {
 
     #[test]
     fn large_requests_are_all_timed() {
-        for _ in 0..1000 {
-            let begin = Begin::timed(Path::Fallback, Direction::Read, SMALL);
-            assert!(matches!(begin.0, Some((_, 1))));
-        }
+        assert!((0..1000).all(|done| stands_for(done, SMALL) == 1));
     }
 }
