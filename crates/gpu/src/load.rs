@@ -7,8 +7,8 @@ use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 /// Why there is no HIP runtime.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LoadError {
-    /// No library by any of its names.
-    #[error("libamdhip64.so was not found: {0}")]
+    /// No library by any of its names, or it does not load, and what the loader says.
+    #[error("libamdhip64.so cannot be loaded: {0}")]
     NotFound(String),
     /// It lacks a function that every version of HIP 6 and later has.
     #[error("{library} does not offer {symbol}")]
@@ -41,22 +41,33 @@ pub(crate) fn library() -> Result<(Library, String), LoadError> {
         match open(name, RTLD_NOW | RTLD_LOCAL) {
             Ok(library) => return Ok((library, name.to_owned())),
             Err(error) => {
-                first.get_or_insert(error.to_string());
+                first.get_or_insert(error);
             }
         }
     }
-    for path in paths() {
+    let mut broken = None;
+    for path in paths().into_iter().filter(|path| path.is_file()) {
         let Some(text) = path.to_str() else { continue };
-        if let Ok(library) = open(text, RTLD_NOW | RTLD_LOCAL) {
-            return Ok((library, text.to_owned()));
+        match open(text, RTLD_NOW | RTLD_LOCAL) {
+            Ok(library) => return Ok((library, text.to_owned())),
+            Err(error) => {
+                broken.get_or_insert(error);
+            }
         }
     }
-    Err(LoadError::NotFound(first.unwrap_or_default()))
+    // What is wrong with one that is there tells more than where there is none.
+    let said = broken.or(first).map(|error| described(&error)).unwrap_or_default();
+    Err(LoadError::NotFound(format!("{said} (LD_LIBRARY_PATH or ROCM_PATH says where to look)")))
 }
 
 /// The library at a path.
 pub(crate) fn at(path: &str) -> Result<Library, LoadError> {
-    open(path, RTLD_NOW | RTLD_LOCAL).map_err(|error| LoadError::NotFound(error.to_string()))
+    open(path, RTLD_NOW | RTLD_LOCAL).map_err(|error| LoadError::NotFound(described(&error)))
+}
+
+/// What the loader says: the error itself only says that it failed.
+fn described(error: &libloading::Error) -> String {
+    std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string)
 }
 
 fn open(name: &str, flags: i32) -> Result<Library, libloading::Error> {

@@ -1,17 +1,4 @@
 //! The safe way in: values that own what is registered.
-//!
-//! ```no_run
-//! use std::fs::File;
-//! use hipfile::{Buffer, DeviceMemory, Driver};
-//!
-//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let driver = Driver::open()?;
-//! let file = driver.register(File::open("weights.bin")?)?;
-//! let mut memory = DeviceMemory::allocate(&driver, 1 << 20)?;
-//! let mut buffer = Buffer::new(&driver, &mut memory)?;
-//! let bytes = file.read_at(&mut buffer, 0..1 << 20, 0)?;
-//! # Ok(()) }
-//! ```
 #![allow(unsafe_code)]
 
 use std::cell::UnsafeCell;
@@ -526,7 +513,7 @@ impl Stream {
     ///
     /// # Safety
     ///
-    /// `stream` is one, or null, for as long as this value lives.
+    /// `stream` is a `hipStream_t`, or null for the default stream, for as long as this value lives.
     pub unsafe fn from_raw(driver: &Driver, stream: RawStream) -> Result<Self, Error> {
         let flags = FIXED_BUFFER_OFFSET | FIXED_FILE_OFFSET | FIXED_SIZE;
         // SAFETY: the caller's promise.

@@ -184,6 +184,14 @@ impl Opened {
         (u64::from(offset), u64::from(memory), learned)
     }
 
+    /// What the kernel calls it now, for people; none without `/proc`.
+    pub(crate) fn name(&self) -> Option<String> {
+        let link = format!("/proc/self/fd/{}", self.own.as_raw_fd());
+        let name = rustix::fs::readlink(link, Vec::new()).ok()?;
+        // A name may hold what a terminal would obey.
+        Some(name.to_string_lossy().replace(char::is_control, "?"))
+    }
+
     /// Why no request to this GPU can take the fastpath.
     pub(crate) fn refused(&self, device: i32) -> Option<Reason> {
         if self.refused.is_some() {

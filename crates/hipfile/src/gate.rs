@@ -48,6 +48,11 @@ impl Gate {
                 };
             }
         };
+        let is_known = |id: &&String| knowledge.advisories.iter().any(|known| known.id == **id);
+        // One that nobody has is a slip of the pen, unless it is in a file that cannot be read.
+        for id in config.accepted.iter().filter(|id| whole && !is_known(id)) {
+            log.say(Level::Warn, || format!("{ACCEPT_ADVISORY}: there is no advisory `{id}`"));
+        }
         let uname = uname.and_then(Release::new);
         let mut kernel = gather(tree, &Asked::Running).kernel;
         if kernel.release.is_none()
@@ -73,7 +78,7 @@ impl Gate {
             Verdict::Unsupported => {
                 log.say(Level::Info, || {
                     format!(
-                        "the fastpath is off: {} ({})",
+                        "the fastpath is off: {} (fastpath explain {})",
                         Reason::Kernel.text(),
                         judged.reason.as_str()
                     )

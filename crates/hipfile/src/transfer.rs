@@ -263,12 +263,20 @@ impl Runtime {
         let expected = matches!(reason, Reason::Forced | Reason::Parameter | Reason::MemoryType);
         let level = if !expected && self.is_first_warning() { Level::Warn } else { Level::Info };
         self.log.say(level, || {
-            let more = if level == Level::Warn {
+            let name = file.name().map(|name| format!(" ({name})")).unwrap_or_default();
+            let why = reason.text();
+            let is_over = matches!(reason, Reason::Failed | Reason::Hip);
+            // Memory of the host needs no way at all.
+            let is_refused =
+                !is_over && reason != Reason::MemoryType && !self.config.allows_fallback();
+            let what = if is_over || is_refused { "fails" } else { "is not direct" };
+            let forbidden = if is_refused { "; the fallback is not allowed" } else { "" };
+            let more = if level == Level::Warn && !self.log.is_on(Level::Info) {
                 "; said once, HIPFILE_LOG=info says it of every file"
             } else {
                 ""
             };
-            format!("I/O on descriptor {number} is not direct: {}{detail}{more}", reason.text())
+            format!("I/O on descriptor {number}{name} {what}: {why}{detail}{forbidden}{more}")
         });
     }
 }

@@ -89,7 +89,15 @@ fn without_hip_the_tools_say_what_is_missing() {
     command.arg(host.data.path()).env_remove("LD_LIBRARY_PATH");
     let (code, out, error) = output(&mut command);
     assert_eq!((code, out.as_str()), (2, ""));
-    assert!(error.starts_with("error: no HIP runtime: libamdhip64.so was not found"), "{error}");
+    let begin = "error: no HIP runtime: libamdhip64.so cannot be loaded: libamdhip64.so.7: cannot open shared object file";
+    assert!(error.starts_with(begin), "{error}");
+    assert!(error.ends_with(" (LD_LIBRARY_PATH or ROCM_PATH says where to look)\n"), "{error}");
+    // One that is there and does not load tells more.
+    let rocm = host.path("rocm");
+    fs::create_dir_all(rocm.join("lib")).expect("a folder");
+    fs::write(rocm.join("lib/libamdhip64.so"), "no library").expect("a file");
+    let (_, _, error) = output(command.env("ROCM_PATH", &rocm));
+    assert!(error.contains("/rocm/lib/libamdhip64.so: file too short"), "{error}");
 }
 
 /// Bytes that repeat nowhere near.

@@ -53,7 +53,36 @@ fn spec_10_03_no_fallback_is_silent() {
     assert_eq!(fixture.runtime.reasons(handle), Some(expected));
     assert_eq!(fixture.logged("the size is not a multiple"), 1);
     assert_eq!(fixture.logged("the file offset is not a multiple"), 1);
-    assert_eq!(fixture.logged("said once"), 1);
+    // Nobody is told to set what is set.
+    assert_eq!(fixture.logged("HIPFILE_LOG=info"), 0);
+    let name = format!("({})", fixture.dir.path().join("a").display());
+    assert_eq!(fixture.logged(&name), 2);
+}
+
+#[test]
+fn the_first_refusal_says_how_to_hear_of_the_others() {
+    let fixture = Fixture::new();
+    for name in ["a", "b\u{1b}[7m"] {
+        let (_file, handle) = fixture.file(name, 0, &[1; 8192]);
+        assert_eq!(fixture.read(handle, fixture.buffer(8192), 100, 0, 0), Ok(100));
+    }
+    assert_eq!(fixture.logged("; said once, HIPFILE_LOG=info says it of every file"), 1);
+    assert_eq!(fixture.logged("is not direct"), 1);
+    let fixture = Fixture::with(&[("HIPFILE_LOG", "info")], |_, _| {});
+    let (_file, handle) = fixture.file("b\u{1b}[7m", 0, &[1; 8192]);
+    assert_eq!(fixture.read(handle, fixture.buffer(8192), 100, 0, 0), Ok(100));
+    assert_eq!(fixture.logged("/b?[7m) is not direct"), 1);
+}
+
+#[test]
+fn where_the_fallback_is_not_allowed_a_refusal_is_a_failure() {
+    let fixture = Fixture::with(&[("HIPFILE_ALLOW_COMPAT_MODE", "false")], |_, _| {});
+    let (_file, handle) = fixture.file("a", 0, &[1; 8192]);
+    let result = fixture.read(handle, fixture.buffer(8192), 100, 0, 0);
+    assert!(matches!(result, Err(Error::AllRefused(Reason::SizeAlignment))), "{result:?}");
+    let said = "fails: the size is not a multiple of the direct I/O alignment; the fallback is not allowed";
+    assert_eq!(fixture.logged(said), 1);
+    assert_eq!(fixture.logged("is not direct"), 0);
 }
 
 /// Every size around the borders of pieces and lanes, both ways, on descriptors with and without `O_DIRECT`.

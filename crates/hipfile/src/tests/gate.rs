@@ -40,9 +40,11 @@ fn a_blocked_kernel_closes_it_and_one_line_names_the_advisory() {
 
 #[test]
 fn only_naming_every_blocking_advisory_opens_it() {
-    for wrong in ["", "el9_8", "all", "el10_2-memory-corruption"] {
+    for (wrong, unknown) in [("", 0), ("el9_8", 1), ("all", 1), ("el10_2-memory-corruption", 0)] {
         let fixture = on(&host(ROCKY), &[("HIPFILE_ACCEPT_ADVISORY", wrong)]);
         assert_eq!(gate(&fixture.runtime).1, Some(Reason::Advisory), "{wrong}");
+        let said = format!("HIPFILE_ACCEPT_ADVISORY: there is no advisory `{wrong}`");
+        assert_eq!(fixture.logged(&said), unknown, "{wrong}");
     }
     let fixture = on(&host(ROCKY), &[("HIPFILE_ACCEPT_ADVISORY", ID)]);
     assert_eq!(gate(&fixture.runtime), (Some(Verdict::Blocked), None));

@@ -214,7 +214,7 @@ fn spec_10_19_without_hip_files_register_and_io_says_what_is_missing() {
     });
     let (_file, handle) = fixture.file("a", 0, b"x");
     let error = fixture.read(handle, 4096, 1, 0, 0).unwrap_err();
-    assert_eq!(error.to_string(), "no HIP runtime: libamdhip64.so was not found: nothing here");
+    assert_eq!(error.to_string(), "no HIP runtime: libamdhip64.so cannot be loaded: nothing here");
     assert_eq!(error.code(), 5007);
 }
 
