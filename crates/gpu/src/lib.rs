@@ -14,7 +14,7 @@ use std::fmt;
 use std::ptr::NonNull;
 
 pub use hip::Hip;
-pub use load::LoadError;
+pub use load::{LoadError, variable};
 
 /// A failed HIP call: its `hipError_t`.
 /// Source: <https://rocm.docs.amd.com/projects/HIP/en/latest/reference/error_codes.html>.

@@ -1,5 +1,6 @@
 //! Finding `libamdhip64`.
 
+use std::ffi::{OsString, c_ulong};
 use std::path::PathBuf;
 
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
@@ -75,9 +76,25 @@ fn open(name: &str, flags: i32) -> Result<Library, libloading::Error> {
     unsafe { Library::open(Some(name), flags) }
 }
 
+unsafe extern "C" {
+    fn getauxval(kind: c_ulong) -> c_ulong;
+}
+
+/// `AT_SECURE`.
+const SECURE: c_ulong = 23;
+
+/// A variable of the environment. None are read where the process has rights that whoever started it has not, as in a program with
+/// the set-user-ID bit: the loader itself ignores its own variables then.
+/// Source: <https://man7.org/linux/man-pages/man3/secure_getenv.3.html>.
+pub fn variable(name: &str) -> Option<OsString> {
+    // SAFETY: takes a number only.
+    let is_secure = unsafe { getauxval(SECURE) } != 0;
+    if is_secure { None } else { std::env::var_os(name) }
+}
+
 fn paths() -> Vec<PathBuf> {
     let variables = ["ROCM_PATH", "ROCM_HOME", "HIP_PATH"];
-    let bases = variables.into_iter().filter_map(std::env::var_os).map(PathBuf::from);
+    let bases = variables.into_iter().filter_map(variable).map(PathBuf::from);
     let bases = bases.filter(|base| base.is_absolute()).chain([PathBuf::from("/opt/rocm")]);
     bases.flat_map(|base| FOLDERS.map(|folder| base.join(folder).join("libamdhip64.so"))).collect()
 }

@@ -8,6 +8,7 @@
  * behaviour is written beside each function.
  *
  * All sizes and offsets are in bytes unless said otherwise. Every function may be called from any thread at any time.
+ * None is a point at which a thread is cancelled. A child of a fork begins anew: its parent's handles are none of its own.
  */
 
 #ifndef HIPFILE_H

@@ -1,6 +1,8 @@
 //! What every exported function's body runs behind.
 
+use std::ffi::c_int;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr;
 use std::sync::Arc;
 
 use hipfile::{Error, Runtime};
@@ -10,9 +12,38 @@ use crate::abi::Status;
 /// `hipFileInternalError`.
 const INTERNAL_ERROR: i32 = 5030;
 
+/// Keeps `pthread_cancel` outside, until this is dropped: the C library unwinds a thread that it ends, which Rust does not let pass.
+struct Uncancelled(c_int);
+
+/// `PTHREAD_CANCEL_DISABLE`.
+const DISABLED: c_int = 1;
+
+unsafe extern "C" {
+    fn pthread_setcancelstate(state: c_int, before: *mut c_int) -> c_int;
+}
+
+impl Uncancelled {
+    fn new() -> Self {
+        let mut before = DISABLED;
+        // SAFETY: valid for a write.
+        unsafe { pthread_setcancelstate(DISABLED, &raw mut before) };
+        Self(before)
+    }
+}
+
+impl Drop for Uncancelled {
+    fn drop(&mut self) {
+        if self.0 != DISABLED {
+            // SAFETY: only the state is set, to one that the thread had.
+            unsafe { pthread_setcancelstate(self.0, ptr::null_mut()) };
+        }
+    }
+}
+
 /// Runs a body and keeps a panic inside. The calling thread's `errno` is what it was before: only [`bytes`] says something
 /// with it.
 pub(crate) fn quietly<T>(otherwise: T, body: impl FnOnce() -> T) -> T {
+    let _uncancelled = Uncancelled::new();
     let before = errno();
     let result = catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|payload| {
         // Dropping it may panic again.

@@ -156,7 +156,7 @@ fn level2(snapshot: &Snapshot) -> StatsLevel2 {
     for (histogram, direction) in histograms {
         for side in snapshot.gpus.iter().flat_map(|gpu| sides(gpu, direction)) {
             for (sum, count) in histogram.iter_mut().zip(side.count) {
-                *sum += count;
+                *sum = sum.wrapping_add(count);
             }
         }
     }
@@ -181,7 +181,8 @@ fn one_gpu(gpu: &GpuStats, buffers: u64) -> PerGpuStats {
         gpu.fallback.each_ref().map(|side| Total::of([side].into_iter()));
     let reads = Total::of(sides(gpu, Direction::Read));
     let writes = Total::of(sides(gpu, Direction::Write));
-    let unaligned = |direction| sides(gpu, direction).map(|side| side.unaligned).sum();
+    let unaligned =
+        |direction| sides(gpu, direction).fold(0_u64, |sum, side| sum.wrapping_add(side.unaligned));
     let index = i32::try_from(gpu.index).unwrap_or(-1);
     let uuid = runtime().gpu_uuid(index).unwrap_or_default();
     PerGpuStats {

@@ -145,6 +145,86 @@ fn the_process_ends_or_forks_during_io() {
     }
 }
 
+/// What programs do to a library inside them.
+mod hostile {
+    use super::*;
+
+    fn run(name: &str) {
+        for program in Program::each("hostile.c") {
+            let folder = direct_folder();
+            let mut command = program.command(&[]);
+            assert_passes(name, command.arg(folder.path()).arg(name));
+        }
+    }
+
+    #[test]
+    fn a_thread_that_is_cancelled_inside_does_not_end_the_process() {
+        run("cancel");
+    }
+
+    #[test]
+    fn a_handle_of_the_parent_is_no_file_of_the_child() {
+        run("child");
+    }
+
+    #[test]
+    fn a_line_that_nobody_reads_is_no_signal() {
+        run("unread");
+    }
+
+    #[test]
+    fn no_file_of_ours_is_standard_output() {
+        run("closed");
+    }
+
+    #[test]
+    fn a_limit_on_files_does_not_end_a_reader() {
+        run("limited");
+    }
+
+    #[test]
+    fn nobody_spins_where_nobody_can_be_let_in() {
+        run("forbidden");
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_opened_again_is_registered_all_the_same() {
+        run("given");
+    }
+
+    /// Whoever starts a program with more rights than his own chooses no library for it.
+    #[test]
+    fn the_environment_chooses_no_library_for_a_program_with_more_rights() {
+        let program = Program::new("secure.c");
+        // The effective user is another than the real one.
+        let other = ["setpriv", "--ruid", "65534"];
+        if !std::process::Command::new(other[0])
+            .args(&other[1..])
+            .arg("true")
+            .output()
+            .is_ok_and(|output| output.status.success())
+        {
+            println!("skipped, because setpriv cannot change the user here");
+            return;
+        }
+        let said = |runner: &[&str]| {
+            let mut command = program.command(runner);
+            command.env_remove("LD_LIBRARY_PATH").env("ROCM_PATH", program.install.root());
+            let output =
+                common::run("secure", command.arg(program.install.lib().join("libhipfile.so")));
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+            String::from_utf8_lossy(&output.stdout).trim().to_owned()
+        };
+        if Path::new("/opt/rocm/lib/libamdhip64.so").exists() {
+            println!("skipped, because ROCm is installed");
+            return;
+        }
+        // Memory that HIP does not know; and no HIP.
+        assert_eq!(said(&[]), "5013");
+        assert_eq!(said(&other), "5007");
+    }
+}
+
 #[test]
 fn many_threads_and_files() {
     for program in Program::each("many.c") {

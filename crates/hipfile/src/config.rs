@@ -52,7 +52,7 @@ pub struct Config {
 impl Config {
     /// Reads this process's environment.
     pub fn from_environment() -> Self {
-        Self::read(|name| std::env::var_os(name))
+        Self::read(fastpath_gpu::variable)
     }
 
     /// Reads an environment.

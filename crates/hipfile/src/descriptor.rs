@@ -16,6 +16,26 @@ pub(crate) fn duplicate(number: RawFd) -> Result<OwnedFd, Errno> {
     Ok(unsafe { OwnedFd::from_raw_fd(copy) })
 }
 
+/// The same file under a number that is not one of standard input, output and error: a program may have closed these, and what it
+/// or this library says there would go into the file.
+pub(crate) fn beyond_standard(fd: OwnedFd) -> Result<OwnedFd, Errno> {
+    if fd.as_raw_fd() > libc::STDERR_FILENO { Ok(fd) } else { duplicate(fd.as_raw_fd()) }
+}
+
+/// Who is at the other end of a socket: who connected, or of a connected one who listens. The process is 0 if it is not to be seen
+/// from here.
+pub(crate) fn peer(socket: BorrowedFd<'_>) -> Result<libc::ucred, Errno> {
+    let mut peer = libc::ucred { pid: 0, uid: 0, gid: 0 };
+    let mut length = size_of::<libc::ucred>() as libc::socklen_t;
+    let fd = socket.as_raw_fd();
+    // SAFETY: valid for a write of that length.
+    let answer = unsafe {
+        let place = (&raw mut peer).cast();
+        libc::getsockopt(fd, libc::SOL_SOCKET, libc::SO_PEERCRED, place, &raw mut length)
+    };
+    if answer == 0 { Ok(peer) } else { Err(last()) }
+}
+
 fn last() -> Errno {
     let errno = std::io::Error::last_os_error();
     Errno::from_io_error(&errno).unwrap_or(Errno::IO)

@@ -7,9 +7,10 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 
 use fastpath_host::Tree;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, StatxFlags};
-use rustix::io::Errno;
+use rustix::io::{Errno, retry_on_intr};
 
 use crate::choose::{REASONS, Reason};
+use crate::descriptor::{beyond_standard, duplicate};
 use crate::driver::Numbered;
 use crate::error::Error;
 use crate::filesystem::FileSystems;
@@ -96,7 +97,7 @@ impl File {
         file_systems: &FileSystems,
         any_file_system: bool,
     ) -> Result<Self, Error> {
-        let own = crate::descriptor::duplicate(number).map_err(system("dup"))?;
+        let own = duplicate(number).map_err(system("dup"))?;
         let wanted = StatxFlags::TYPE | StatxFlags::MODE | StatxFlags::INO | StatxFlags::DIOALIGN;
         let stat =
             rustix::fs::statx(&own, c"", AtFlags::EMPTY_PATH, wanted).map_err(system("statx"))?;
@@ -286,14 +287,19 @@ impl Numbered for File {
     }
 }
 
-/// The file again, with `O_DIRECT` the other way round; the client's own flags are never touched. `None` if that cannot be:
-/// the file system does no direct I/O, or there is no `/proc` to open it through.
+/// The file again, with `O_DIRECT` the other way round; the client's own flags are never touched. `None` if that cannot be: the file
+/// system does no direct I/O, there is no `/proc` to open it through, or the program may use the file but not open it, as one that was
+/// given it or has given up rights since.
 fn reopen(own: &OwnedFd, flags: OFlags) -> Result<Option<OwnedFd>, Error> {
     let flags = (flags & KEPT) | ((flags ^ OFlags::DIRECT) & OFlags::DIRECT) | OFlags::CLOEXEC;
     let path = format!("/proc/self/fd/{}", own.as_raw_fd());
-    match rustix::fs::open(path, flags, Mode::empty()) {
+    let opened = retry_on_intr(|| rustix::fs::open(path.as_str(), flags, Mode::empty()));
+    match opened.and_then(beyond_standard) {
         Ok(fd) => Ok(Some(fd)),
-        Err(Errno::INVAL | Errno::NOENT | Errno::NOTDIR | Errno::OPNOTSUPP) => Ok(None),
-        Err(errno) => Err(Error::System { call: "open", errno }),
+        // It could be another time.
+        Err(errno @ (Errno::MFILE | Errno::NFILE | Errno::NOMEM)) => {
+            Err(Error::System { call: "open", errno })
+        }
+        Err(_) => Ok(None),
     }
 }

@@ -10,6 +10,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags};
 
 use crate::choose::Reason;
+use crate::descriptor::beyond_standard;
 
 /// The file systems seen, by device. Forgotten when the kernel says that a mount came or went.
 #[derive(Debug, Default)]
@@ -31,7 +32,8 @@ impl Seen {
         let Some(watch) = &self.watch else {
             // Watching starts before the first look; without it nothing is remembered.
             let flags = OFlags::RDONLY | OFlags::CLOEXEC;
-            self.watch = rustix::fs::open("/proc/self/mountinfo", flags, Mode::empty()).ok();
+            let opened = rustix::fs::open("/proc/self/mountinfo", flags, Mode::empty());
+            self.watch = opened.and_then(beyond_standard).ok();
             self.by_device.clear();
             return;
         };

@@ -178,6 +178,7 @@ fn list(directory: &Path) -> std::io::Result<Vec<PathBuf>> {
 
 fn read(file: &Path) -> std::io::Result<String> {
     use std::io::{Error, ErrorKind, Read as _};
+    use std::os::unix::fs::OpenOptionsExt as _;
     if !std::fs::metadata(file)?.is_file() {
         return Err(Error::new(
             ErrorKind::InvalidInput,
@@ -185,7 +186,10 @@ fn read(file: &Path) -> std::io::Result<String> {
         ));
     }
     let mut text = String::new();
-    std::fs::File::open(file)?.take(KNOWLEDGE_LIMIT + 1).read_to_string(&mut text)?;
+    // The kernel calls files regular that have nothing to be read yet, as its log.
+    let mut options = std::fs::OpenOptions::new();
+    let opened = options.read(true).custom_flags(libc::O_NONBLOCK).open(file)?;
+    opened.take(KNOWLEDGE_LIMIT + 1).read_to_string(&mut text)?;
     if text.len() as u64 > KNOWLEDGE_LIMIT {
         return Err(Error::new(
             ErrorKind::InvalidInput,

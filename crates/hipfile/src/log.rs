@@ -2,6 +2,8 @@
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
 /// How much is said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
@@ -76,11 +78,30 @@ impl Log {
             return;
         }
         // One write, so that lines of several threads do not mix. Nothing can be done if it fails.
-        let line = format!("hipfile: {}: {}\n", level.as_str(), text().replace('\n', " "));
+        let mut line = format!("hipfile: {}: ", level.as_str());
+        for c in text().chars() {
+            match c {
+                '\n' => line.push(' '),
+                // A terminal obeys them.
+                c if c.is_control() => line.extend(c.escape_default()),
+                c => line.push(c),
+            }
+        }
+        line.push('\n');
         match &self.sink {
             Some(sink) => sink(line.trim_end()),
             // Not through the standard library, whose lock another thread may have held when this process was forked off.
-            None => drop(rustix::io::write(rustix::stdio::stderr(), line.as_bytes())),
+            None if is_read() => drop(rustix::io::write(rustix::stdio::stderr(), line.as_bytes())),
+            None => {}
         }
     }
+}
+
+/// Whether standard error still has a reader: else the program, which may never write there, would get SIGPIPE for a line of ours.
+fn is_read() -> bool {
+    const NOW: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
+    let stderr = rustix::stdio::stderr();
+    let mut asked = [PollFd::new(&stderr, PollFlags::OUT)];
+    let gone = PollFlags::ERR | PollFlags::HUP | PollFlags::NVAL;
+    poll(&mut asked, Some(&NOW)).is_err() || !asked[0].revents().intersects(gone)
 }

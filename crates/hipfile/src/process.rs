@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 
+use crate::registry::RUNTIMES;
 use crate::runtime::{Options, Runtime};
 
 const PAGE: usize = 4096;
@@ -73,6 +74,7 @@ pub fn install(options: Options) -> bool {
 
 /// The runtime in the place, and whether it was put there now.
 fn put(place: &AtomicPtr<Arc<Runtime>>, options: Options) -> (&'static Arc<Runtime>, bool) {
+    RUNTIMES.fetch_add(1, Ordering::Relaxed);
     let new = Box::into_raw(Box::new(Arc::new(Runtime::new(options))));
     match place.compare_exchange(ptr::null_mut(), new, Ordering::AcqRel, Ordering::Acquire) {
         Ok(_) => {

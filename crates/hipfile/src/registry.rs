@@ -136,7 +136,11 @@ pub(crate) enum Kept {
     InUse,
 }
 
-/// Gives handles: never zero, never the same twice, and no address that a program could read through.
+/// How many runtimes this process and those that it was forked off from have had.
+pub(crate) static RUNTIMES: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
+
+/// Gives handles: never zero, never the same twice, none that a runtime before gave, so that what a child of a fork has of its
+/// parent's is no other file, and no address that a program could read through.
 #[derive(Debug)]
 pub(crate) struct Handles {
     kind: u64,
@@ -146,10 +150,13 @@ pub(crate) struct Handles {
 impl Handles {
     /// `kind` tells a file's handle from a batch's in a debugger.
     pub(crate) fn new(kind: u8) -> Self {
-        Self { kind: 0xF11E_0000_0000_0000 | (u64::from(kind) << 40), next: AtomicU64::new(1) }
+        let runtime = RUNTIMES.load(Ordering::Relaxed) & 0xff;
+        let next = AtomicU64::new((runtime << 32) + 1);
+        Self { kind: 0xF11E_0000_0000_0000 | (u64::from(kind) << 40), next }
     }
 
     pub(crate) fn next(&self) -> u64 {
-        self.kind | self.next.fetch_add(1, Ordering::Relaxed)
+        const NUMBERS: u64 = (1 << 40) - 1;
+        self.kind | (self.next.fetch_add(1, Ordering::Relaxed) & NUMBERS)
     }
 }

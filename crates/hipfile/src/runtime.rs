@@ -89,7 +89,7 @@ impl Tree for Here {
 impl Options {
     /// This process, its environment and its host.
     pub fn of_process() -> Self {
-        Self::with_environment(|name| std::env::var_os(name))
+        Self::with_environment(fastpath_gpu::variable)
     }
 
     /// This host with another environment.

@@ -1,5 +1,5 @@
 //! What another program sees of the statistics. One test: the socket's name is the process's.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+#![allow(unsafe_code, clippy::unwrap_used, clippy::indexing_slicing)]
 
 use std::os::fd::{AsRawFd as _, OwnedFd};
 
@@ -65,12 +65,26 @@ fn nobody_spins_without_descriptors() {
 /// A stopped process takes the question, and answers when it goes on, or never.
 /// Called by the one test: descriptors are the process's.
 fn a_process_that_does_not_answer_is_not_waited_for_longer_than_asked() {
-    let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
-    let mut name = format!("AISSTATS{:08x}", child.id()).into_bytes();
-    name.resize(107, 0);
-    let silent = socket(AddressFamily::UNIX, SocketType::STREAM, None).unwrap();
-    rustix::net::bind(&silent, &SocketAddrUnix::new_abstract_name(&name).unwrap()).unwrap();
-    rustix::net::listen(&silent, 4).unwrap();
+    use std::os::unix::process::CommandExt as _;
+    let mut command = std::process::Command::new("sleep");
+    command.arg("60");
+    let listens = || {
+        let me = rustix::process::getpid().as_raw_nonzero().get();
+        let mut name = *b"AISSTATS00000000";
+        for (place, byte) in name[8..].iter_mut().rev().enumerate() {
+            *byte = b"0123456789abcdef"[(me.cast_unsigned() >> (4 * place)) as usize & 15];
+        }
+        let mut whole = [0; 107];
+        whole[..16].copy_from_slice(&name);
+        let silent = socket(AddressFamily::UNIX, SocketType::STREAM, None)?;
+        rustix::net::bind(&silent, &SocketAddrUnix::new_abstract_name(&whole)?)?;
+        rustix::net::listen(&silent, 4)?;
+        std::mem::forget(silent);
+        Ok(())
+    };
+    // SAFETY: between fork and the program only system calls are made.
+    unsafe { command.pre_exec(listens) };
+    let mut child = command.spawn().unwrap();
     let mut watch = Watch::new(child.id().cast_signed()).unwrap();
     let begin = std::time::Instant::now();
     let error = watch.connect(Some(std::time::Duration::from_millis(300))).unwrap_err();
@@ -83,6 +97,28 @@ fn a_process_that_does_not_answer_is_not_waited_for_longer_than_asked() {
     child.kill().unwrap();
     // Its end is seen by whoever would wait for ever.
     assert!(watch.connect(None).is_err());
+    child.wait().unwrap();
+}
+
+/// Any user may take the name before a program does. Called by the one test, as above.
+fn what_another_process_says_of_a_program_is_not_believed() {
+    let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+    let mut name = format!("AISSTATS{:08x}", child.id()).into_bytes();
+    name.resize(107, 0);
+    let held = socket(AddressFamily::UNIX, SocketType::STREAM, None).unwrap();
+    rustix::net::bind(&held, &SocketAddrUnix::new_abstract_name(&name).unwrap()).unwrap();
+    rustix::net::listen(&held, 4).unwrap();
+    let error = Watch::new(child.id().cast_signed()).unwrap().connect(None).unwrap_err();
+    assert_eq!(error.kind(), std::io::ErrorKind::PermissionDenied);
+    let (own, user) = (std::process::id(), rustix::process::getuid().as_raw());
+    assert_eq!(
+        error.to_string(),
+        format!(
+            "process {}: process {own} of user {user} answers in its place, which is not believed",
+            child.id()
+        )
+    );
+    child.kill().unwrap();
     child.wait().unwrap();
 }
 
@@ -121,6 +157,7 @@ fn another_program_sees_the_counters_and_cannot_change_them() {
     runtime.handle_register(1, std::io::stdin().as_raw_fd()).unwrap();
     assert!(!watch.wait_for_end(Some(std::time::Duration::ZERO)).unwrap());
     a_process_that_does_not_answer_is_not_waited_for_longer_than_asked();
+    what_another_process_says_of_a_program_is_not_believed();
     nobody_spins_without_descriptors();
     // Its thread ends with it.
     drop(runtime);

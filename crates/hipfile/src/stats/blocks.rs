@@ -84,9 +84,11 @@ impl Blocks {
         let _claims = lock(&self.claims);
         let me = rustix::thread::gettid().as_raw_nonzero().get().cast_unsigned();
         let owner = |index: usize| self.shared.get(PAGE + index * BLOCK + OWNER);
+        // They are given away one after the other. What is behind the first that nobody had is not looked at, which takes memory.
+        let given = (1..=OWNERS).find(|index| owner(*index) == 0).unwrap_or(OWNERS);
         let is_mine = |index: &usize| owner(*index) == u64::from(me);
         let is_free = |index: &usize| owner(*index) == 0 || is_gone(owner(*index));
-        let found = (1..=OWNERS).find(is_mine).or_else(|| (1..=OWNERS).find(is_free));
+        let found = (1..=given).find(is_mine).or_else(|| (1..=given).find(is_free));
         if let Some(index) = found {
             self.shared.set(PAGE + index * BLOCK + OWNER, u64::from(me));
         }
@@ -270,6 +272,15 @@ mod tests {
             });
         }
         assert_eq!(sum(&blocks).unwrap().0[2], 3 * OWNERS as u64);
+    }
+
+    /// Shared memory comes into being where it is looked at.
+    #[test]
+    fn a_thread_takes_memory_for_its_own_block_only() {
+        let (blocks, reader) = Blocks::new().unwrap();
+        blocks.mine().unwrap().file();
+        let pages = rustix::fs::fstat(&reader).unwrap().st_blocks / 8;
+        assert!(pages <= 4, "{pages} pages");
     }
 
     #[test]

@@ -99,7 +99,7 @@ impl Snapshot {
         for (index, name) in SIDES.iter().enumerate() {
             let of_name = || self.gpus.iter().filter_map(|gpu| sides(gpu).get(index).copied());
             let sums = of_name().fold(Sums::default(), |sums, side| sums.and(Sums::of(side)));
-            let unaligned: u64 = of_name().map(|side| side.unaligned).sum();
+            let unaligned = of_name().fold(0_u64, |sum, side| sum.wrapping_add(side.unaligned));
             let _ = write!(
                 text,
                 "Total {name} Size (B): {}\nAverage {name} Bandwidth (GiB/s): {:.3}\n\
@@ -148,5 +148,20 @@ fn table(text: &mut String, gpu: &GpuStats, (title, column, cell): (&str, &str, 
             let _ = write!(text, "{:>COLUMN$}", cell(at(side, size)));
         }
         text.push('\n');
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Snapshot, WORDS};
+
+    /// The words are another process's.
+    #[test]
+    fn sums_beyond_64_bits_wrap() {
+        let snapshot = Snapshot::parse(&vec![u64::MAX; WORDS], &[]);
+        assert_eq!(snapshot.gpus.len(), 16);
+        assert!(
+            snapshot.report().contains("Total Fallback Write Unaligned: 18446744073709551600\n")
+        );
     }
 }

@@ -12,10 +12,11 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix,
-    SocketFlags, SocketType, accept_with, bind, listen, sendmsg, socket_with, sockopt,
+    SocketFlags, SocketType, accept_with, bind, listen, sendmsg, socket_with,
 };
 
 use super::REFRESH;
+use crate::descriptor::{beyond_standard, peer};
 use crate::thread::{Thread, spawn};
 
 /// Bytes of a socket's abstract name, which are all part of it.
@@ -23,10 +24,25 @@ const NAME: usize = 107;
 
 const BACKLOG: i32 = 64;
 
+/// Device and inode.
+type Identity = (u64, u64);
+
+fn identity(fd: &OwnedFd) -> Option<Identity> {
+    rustix::fs::fstat(fd).ok().map(|stat| (stat.st_dev, stat.st_ino))
+}
+
 #[derive(Debug)]
 pub(crate) struct Server {
-    /// The thread, and what ends it.
-    running: Mutex<Option<(Thread, Arc<OwnedFd>)>>,
+    running: Mutex<Option<Running>>,
+}
+
+/// The thread, and what ends it.
+#[derive(Debug)]
+struct Running {
+    thread: Thread,
+    end: Arc<OwnedFd>,
+    /// What `end` is: a program that closed every descriptor may have a file of its own there.
+    what: Option<Identity>,
 }
 
 /// The address for a process.
@@ -44,18 +60,21 @@ impl Server {
     ) -> io::Result<Self> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+        let socket = beyond_standard(socket)?;
         let pid = rustix::process::getpid().as_raw_nonzero().get();
         bind(&socket, &address(pid)?)?;
         listen(&socket, BACKLOG)?;
-        let end = Arc::new(eventfd(0, EventfdFlags::CLOEXEC)?);
+        let end = Arc::new(beyond_standard(eventfd(0, EventfdFlags::CLOEXEC)?)?);
         let ended = Arc::clone(&end);
         let thread = spawn(c"hipfile stats", move || serve(&socket, &ended, &pieces, &refresh))?;
-        Ok(Self { running: Mutex::new(Some((thread, end))) })
+        let what = identity(&end);
+        Ok(Self { running: Mutex::new(Some(Running { thread, end, what })) })
     }
 
     pub(crate) fn stop(&self) {
         let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some((thread, end)) = running
+        if let Some(Running { thread, end, what }) = running
+            && identity(&end) == what
             && rustix::io::write(&end, &1_u64.to_ne_bytes()).is_ok()
         {
             thread.join();
@@ -91,13 +110,15 @@ fn serve(socket: &OwnedFd, end: &OwnedFd, pieces: &[OwnedFd; 2], refresh: &dyn F
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let client = match accept_with(socket, flags) {
             Ok(client) => client,
-            Err(Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::NOBUFS) => {
-                // Whoever asks stays in the queue, so that waiting for it would be no wait.
+            Err(Errno::AGAIN | Errno::INTR | Errno::CONNABORTED) => continue,
+            // The program closed what is not its own, or uses its number for something else.
+            Err(Errno::BADF | Errno::NOTSOCK | Errno::INVAL) => return,
+            Err(_) => {
+                // No descriptors, no memory, or it is forbidden. Whoever asks stays in the queue, so that waiting would be no wait.
                 let pause = Timespec::try_from(REFRESH).ok();
                 let _ = poll(&mut [PollFd::new(end, PollFlags::IN)], pause.as_ref());
                 continue;
             }
-            Err(_) => continue,
         };
         if may_look(&client) {
             refresh();
@@ -113,8 +134,8 @@ fn serve(socket: &OwnedFd, end: &OwnedFd, pieces: &[OwnedFd; 2], refresh: &dyn F
 
 /// Whether the other side is this user, or root.
 fn may_look(client: &OwnedFd) -> bool {
-    let me = rustix::process::geteuid();
-    sockopt::socket_peercred(client).is_ok_and(|peer| peer.uid == me || peer.uid.is_root())
+    let me = rustix::process::geteuid().as_raw();
+    peer(client.as_fd()).is_ok_and(|peer| [me, 0].contains(&peer.uid))
 }
 
 fn send(client: &OwnedFd, number: i32, piece: &OwnedFd) -> rustix::io::Result<()> {

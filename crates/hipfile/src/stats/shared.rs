@@ -9,6 +9,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap};
+use rustix::process::{Resource, getrlimit};
+
+use crate::descriptor::beyond_standard;
 
 /// Words of shared memory. Never unmapped: a thread may count until the process ends.
 #[derive(Debug)]
@@ -26,7 +29,12 @@ impl Shared {
     /// So many words, all zero, and what others look at them through. Needs Linux 5.1, which can keep others from writing.
     pub(crate) fn new(name: &CStr, words: usize) -> Result<(Self, OwnedFd), Errno> {
         let length = words * size_of::<AtomicU64>();
+        // Else the program would get SIGXFSZ for it.
+        if getrlimit(Resource::Fsize).current.is_some_and(|most| most < length as u64) {
+            return Err(Errno::FBIG);
+        }
         let fd = memfd_create(name, MemfdFlags::ALLOW_SEALING | MemfdFlags::CLOEXEC)?;
+        let fd = beyond_standard(fd)?;
         ftruncate(&fd, length as u64)?;
         // SAFETY: a new mapping, of a file that has this length and cannot shrink from here on.
         let memory = unsafe {

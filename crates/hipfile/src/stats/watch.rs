@@ -2,7 +2,8 @@
 
 use std::io::{self, IoSliceMut};
 use std::mem::MaybeUninit;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::fs::MetadataExt as _;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -16,6 +17,7 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use super::server::address;
 use super::{OLD_REGION_BYTES, REGION_BYTES, Snapshot};
+use crate::descriptor::peer;
 
 /// The longest pause before a program that has not used hipFile yet is asked again: one that ends soon after its first I/O must
 /// not be missed.
@@ -73,10 +75,14 @@ impl Watch {
             Err(Errno::CONNREFUSED | Errno::INTR | Errno::AGAIN) => return Ok(false),
             Err(errno) => return Err(errno.into()),
         }
+        self.must_be_its_own(&socket)?;
         let mut pieces = [None, None];
-        while self.has_answer(&socket, until)?
-            && let Some((number, fd)) = receive(&socket)?
-        {
+        // It sends no more, and a stream without end is no answer.
+        for _ in 0..pieces.len() {
+            if !self.has_answer(&socket, until)? {
+                break;
+            }
+            let Some((number, fd)) = receive(&socket)? else { break };
             let index = usize::try_from(number).ok().and_then(|number| number.checked_sub(1));
             if let Some(place) = index.and_then(|index| pieces.get_mut(index)) {
                 *place = fd;
@@ -97,6 +103,22 @@ impl Watch {
         }
         self.pieces = pieces;
         Ok(true)
+    }
+
+    /// Refuses an address that somebody else holds: any user may take any name. Nor is it enough that its holder had this id once.
+    fn must_be_its_own(&self, socket: &OwnedFd) -> io::Result<()> {
+        let holder = peer(socket.as_fd())?;
+        let me = rustix::process::geteuid().as_raw();
+        let owner = std::fs::metadata(format!("/proc/{}", self.pid)).map(|about| about.uid());
+        let may_answer = [me, 0].contains(&holder.uid) || owner.is_ok_and(|uid| uid == holder.uid);
+        if holder.pid == self.pid && may_answer {
+            return Ok(());
+        }
+        let text = format!(
+            "process {}: process {} of user {} answers in its place, which is not believed",
+            self.pid, holder.pid, holder.uid
+        );
+        Err(io::Error::new(io::ErrorKind::PermissionDenied, text))
     }
 
     /// Waits until something can be received; false if the process ends before.

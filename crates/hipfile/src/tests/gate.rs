@@ -136,3 +136,11 @@ fn a_closed_gate_sends_all_io_through_the_fallback() {
     assert_eq!(fixture.mock.peek(buffer, 4096), [7; 4096]);
     assert_eq!(fixture.runtime.reasons(handle), Some(vec![(Reason::Advisory, 1)]));
 }
+
+/// The kernel's log calls itself regular, and has nothing to be read until something is said.
+#[test]
+fn a_knowledge_file_that_never_comes_is_not_waited_for() {
+    let fixture = on(&host(ROCKY), &[("HIPFILE_KNOWLEDGE", "/proc/kmsg")]);
+    assert_eq!(gate(&fixture.runtime).1, Some(Reason::Advisory));
+    assert_eq!(fixture.logged("/proc/kmsg: "), 1);
+}

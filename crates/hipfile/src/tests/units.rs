@@ -16,6 +16,7 @@ use crate::config::Config;
 use crate::error::{self, Error};
 use crate::fastpath::{Outcome, judge};
 use crate::filling::{Split, split};
+use crate::log::{Level, Log};
 
 fn config(pairs: &[(&str, &str)]) -> Config {
     Config::read(|name| {
@@ -229,4 +230,14 @@ fn a_signal_does_not_end_a_system_call() {
     assert!(SIGNALS.load(Ordering::SeqCst) >= 2);
     to.write_all(b"8 bytes!").unwrap();
     assert_eq!(reader.join().unwrap(), (Ok(8), *b"8 bytes!"));
+}
+
+#[test]
+fn a_line_holds_nothing_that_a_terminal_obeys() {
+    let said = std::sync::Arc::new(std::sync::Mutex::new(String::new()));
+    let sink = std::sync::Arc::clone(&said);
+    let sink = Box::new(move |line: &str| sink.lock().unwrap().push_str(line));
+    let log = Log::new(Level::Warn, Some(sink));
+    log.say(Level::Warn, || "a\nb\u{1b}[31m\r\u{9b}".to_owned());
+    assert_eq!(*said.lock().unwrap(), r"hipfile: warn: a b\u{1b}[31m\r\u{9b}");
 }
