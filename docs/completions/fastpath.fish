@@ -139,7 +139,7 @@ complete -c fastpath -n "__fish_fastpath_using_subcommand verify" -l seed -d 'Th
 complete -c fastpath -n "__fish_fastpath_using_subcommand verify" -l root -d 'Read kernel and mounts in this directory instead of `/`; what the running kernel calls itself counts all the same' -r -F
 complete -c fastpath -n "__fish_fastpath_using_subcommand verify" -l force -d 'Also on a kernel whose fastpath an advisory blocks'
 complete -c fastpath -n "__fish_fastpath_using_subcommand verify" -l fallback-only -d 'Leave the fastpath out'
-complete -c fastpath -n "__fish_fastpath_using_subcommand verify" -s q -l quiet -d 'Print nothing; the exit code tells'
+complete -c fastpath -n "__fish_fastpath_using_subcommand verify" -s q -l quiet -d 'Print nothing but warnings; the exit code tells'
 complete -c fastpath -n "__fish_fastpath_using_subcommand verify" -s h -l help -d 'Print help'
 complete -c fastpath -n "__fish_fastpath_using_subcommand completions" -s h -l help -d 'Print help'
 complete -c fastpath -n "__fish_fastpath_using_subcommand aiscp" -l root -d 'Read kernel and mounts in this directory instead of `/`; what the running kernel calls itself counts all the same' -r -F

@@ -12,19 +12,28 @@ mod layout;
 
 /// Builds the library with a profile of cargo's and lays it out in `root`.
 pub(crate) fn run(repository: &Path, root: &Path, profile: &str) -> anyhow::Result<bool> {
-    const BUILD: &str =
-        "build --locked --package fastpath-hipfile-capi --message-format json-render-diagnostics";
-    let mut build = cargo_command(repository, BUILD);
-    build.args(["--profile", profile]).stderr(std::process::Stdio::inherit());
-    let output = build.output().context("cargo")?;
-    if !output.status.success() {
-        bail!("cargo {BUILD} --profile {profile}: {}", output.status);
-    }
-    let library =
-        artifact(&output.stdout, "libhipfile_capi.so").context("cargo named no C library")?;
+    let library = build(repository, "fastpath-hipfile-capi", "libhipfile_capi.so", profile)?;
     layout::install(root, Path::new(&library))?;
     println!("{}", root.display());
     Ok(true)
+}
+
+/// Builds a package with a profile of cargo's, and gives the path of the C library that comes of it.
+pub(crate) fn build(
+    repository: &Path,
+    package: &str,
+    library: &str,
+    profile: &str,
+) -> anyhow::Result<String> {
+    let words = format!(
+        "build --locked --package {package} --profile {profile} --message-format json-render-diagnostics"
+    );
+    let mut build = cargo_command(repository, &words);
+    let output = build.stderr(std::process::Stdio::inherit()).output().context("cargo")?;
+    if !output.status.success() {
+        bail!("cargo {words}: {}", output.status);
+    }
+    artifact(&output.stdout, library).with_context(|| format!("cargo named no {library}"))
 }
 
 /// The path of a file that cargo made, among its messages: one JSON record in each line.

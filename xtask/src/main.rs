@@ -10,6 +10,7 @@
 mod ci;
 mod dist;
 mod generate;
+mod simulation;
 mod tsan;
 
 use std::ffi::OsString;
@@ -45,6 +46,14 @@ enum Task {
         #[arg(long, default_value = "release")]
         profile: String,
     },
+    /// Build the simulated HIP runtime and lay it out as ROCm is, to try programs without a GPU
+    Simulation {
+        /// The directory, as `/opt/rocm` would be
+        directory: PathBuf,
+        /// The profile that cargo builds it with
+        #[arg(long, default_value = "release")]
+        profile: String,
+    },
     /// Run the C library's programs under a detector of data races
     Tsan,
     /// Run the program itself, for transcripts
@@ -61,6 +70,9 @@ fn main() -> ExitCode {
         Task::Ci => repository().map(ci::run),
         Task::Dist { directory, profile } => {
             repository().and_then(|root| dist::run(root, &directory, &profile))
+        }
+        Task::Simulation { directory, profile } => {
+            repository().and_then(|root| simulation::run(root, &directory, &profile))
         }
         Task::Tsan => repository().and_then(ci::thread_sanitizer),
         Task::Fastpath { arguments } => {

@@ -461,7 +461,7 @@ pub struct AiscpArgs {
 )]
 pub struct StatsArgs {
     /// A process that runs
-    #[arg(value_name = "PID", required_unless_present = "program", conflicts_with = "program")]
+    #[arg(value_name = "PID", required_unless_present = "program", conflicts_with = "program", value_parser = parse_pid)]
     pub pid: Option<u32>,
     /// Wait for the process to end, and show its statistics then
     #[arg(short, long, conflicts_with = "program")]
@@ -504,7 +504,7 @@ pub struct VerifyArgs {
     /// The patterns' seed, to repeat a run [default: the time]
     #[arg(long, value_name = "NUMBER")]
     pub seed: Option<u64>,
-    /// Print nothing; the exit code tells
+    /// Print nothing but warnings; the exit code tells
     #[arg(short, long)]
     pub quiet: bool,
     /// What it has in common with others.
@@ -521,6 +521,11 @@ pub enum BenchFormat {
     Json,
     /// A plot
     Svg,
+}
+
+fn parse_pid(text: &str) -> Result<u32, String> {
+    text.parse()
+        .map_err(|_| "expected the number of a process; a program stands behind `--`".to_owned())
 }
 
 fn parse_block(text: &str) -> Result<usize, String> {

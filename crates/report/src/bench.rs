@@ -6,7 +6,7 @@ use anstyle::Style;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::style::{BOLD, clean, escape, styled, table};
+use crate::style::{BOLD, clean, escape, styled, table, wrap};
 
 /// `fastpath bench --format json`.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -147,12 +147,14 @@ const PLOT: (f64, f64) = (480.0, 260.0);
 /// Their left and upper end in the panel, and the panel's size with its labels.
 const ORIGIN: (f64, f64) = (64.0, 28.0);
 const PANEL: (f64, f64) = (584.0, 336.0);
-/// A head's height, and of each of its lines.
+/// A head's height without a reason against the fastpath, and that of each of its lines.
 const HEAD: f64 = 146.0;
 const LINE: f64 = 22.0;
 /// What a label of the lower axis takes, also in the larger letters of a narrow window.
 const LABEL: f64 = 66.0;
-/// Characters of a directory's name that fit.
+/// The width of a soft text's letter.
+const LETTER: f64 = 6.7;
+/// Characters of a directory's name, or of another line of the head, that fit.
 const LONGEST_NAME: usize = 54;
 
 /// As a plot that needs no other file: throughput over the size of a request, one panel for each direction and number of threads. It
@@ -161,14 +163,17 @@ const LONGEST_NAME: usize = 54;
 pub fn bench_svg(report: &BenchReport) -> String {
     let groups = groups(report);
     let width = PANEL.0 * groups.len().clamp(1, 2) as f64;
-    let height = HEAD + groups.len().div_ceil(2).max(1) as f64 * PANEL.1;
+    let missing = report.no_fastpath.as_ref().map(|why| format!("no fastpath: {}", clean(why)));
+    let missing = missing.map(|text| wrap(&text, 0, LONGEST_NAME)).unwrap_or_default();
+    let head = HEAD + LINE * missing.lines().count() as f64;
+    let height = head + groups.len().div_ceil(2).max(1) as f64 * PANEL.1;
     let mut out = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"bench\" width=\"{width}\" height=\"{height}\" style=\"--panels:{}\" \
          role=\"img\" aria-label=\"Throughput of fastpath and fallback\">\n<style>{}</style>\n\
          <rect class=\"page\" width=\"100%\" height=\"100%\"/>\n<g class=\"head\">\n\
          <text class=\"heading\" x=\"{}\" y=\"30\">Throughput in GiB/s</text>\n",
         groups.len().max(1),
-        style(),
+        style(head),
         ORIGIN.0
     );
     let mut y = 30.0;
@@ -186,16 +191,18 @@ pub fn bench_svg(report: &BenchReport) -> String {
     }
     line("soft", &ending(&clean(&report.directory)));
     line("soft", &conditions(report));
+    missing.lines().for_each(|text| line("soft", text));
     y += LINE;
     let is_shown = |way: &&&str| report.cells.iter().any(|cell| of(cell, way).is_some());
-    for (at, name) in WAYS.iter().filter(is_shown).enumerate() {
-        let x = ORIGIN.0 + at as f64 * 92.0;
+    let mut x = ORIGIN.0;
+    for name in WAYS.iter().filter(is_shown) {
         let _ = writeln!(
             out,
             "<path class=\"line {name}\" d=\"M{x} {}h26\"/><text class=\"soft\" x=\"{}\" y=\"{y}\">{name}</text>",
             y - 4.0,
             x + 32.0
         );
+        x += 48.0 + LETTER * name.len() as f64;
     }
     out.push_str("</g>\n");
     for (at, cells) in groups.iter().enumerate() {
@@ -203,7 +210,7 @@ pub fn bench_svg(report: &BenchReport) -> String {
             out,
             "<g class=\"panel\" transform=\"translate({},{})\" style=\"--at:{at}\">",
             (at % 2) as f64 * PANEL.0,
-            HEAD + (at / 2) as f64 * PANEL.1
+            head + (at / 2) as f64 * PANEL.1
         );
         panel(&mut out, cells);
         out.push_str("</g>\n");
@@ -298,13 +305,13 @@ fn panel(out: &mut String, cells: &[BenchCell]) {
     }
 }
 
-fn style() -> String {
+fn style(head: f64) -> String {
     let places = [
         ("BELOW_TWO", 2.0 * PANEL.0 - 1.0),
         ("BELOW_ONE", PANEL.0 - 1.0),
         ("WIDTH", PANEL.0),
         ("HEIGHT", PANEL.1),
-        ("HEAD", HEAD),
+        ("HEAD", head),
     ];
     let put = |style: String, (name, pixels)| style.replace(name, &format!("{pixels}px"));
     places.into_iter().fold(STYLE.to_owned(), put)

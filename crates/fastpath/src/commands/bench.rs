@@ -71,7 +71,8 @@ pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<u8> {
     };
     let length = blocks.iter().copied().max().unwrap_or(SHORTEST).max(SHORTEST);
     let made = moving::unnamed(&args.directory)?;
-    fill(&made, length).with_context(|| args.directory.display().to_string())?;
+    let wanted = || format!("{}: a file of {} MiB", args.directory.display(), length >> 20);
+    fill(&made, length).with_context(wanted)?;
     let plain = moving::reopen(&made, args.direct)?;
     let file = driver.register(plain.try_clone()?)?;
     let direct = moving::reopen(&made, true).ok();

@@ -85,8 +85,10 @@ fn process(pid: u32, facts: &mut Facts) -> anyhow::Result<(ProcessFacts, Vec<Loc
         Path::new(&link).symlink_metadata().is_ok(),
         "there is no process {pid} any more"
     );
-    let root = DirTree::open(Path::new(&link))
-        .context("the files of a process are seen by root and by the user who runs it")?;
+    let root = DirTree::open(Path::new(&link)).map_err(|error| {
+        let what = "the files of a process are seen by root and by the user who runs it";
+        anyhow::anyhow!("{what}: {}: {}", error.path, error.reason)
+    })?;
     let seen = AsSeenBy::new(&host, &root, pid);
     let volumes = volume::read(&seen);
     let files = process.files.iter().map(|file| volume::locate(&seen, &volumes, &file.path));

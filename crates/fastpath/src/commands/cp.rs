@@ -83,7 +83,7 @@ fn transfer(args: &CpArgs, otherwise: Otherwise) -> anyhow::Result<u8> {
             bail!("{}: expected room for {size} bytes, found {room}", shown(&target.name));
         }
     }
-    let said = copy(args, &source, &target).with_context(|| shown(&target.name))?;
+    let said = copy(args, &source, &target)?;
     // A file that was there keeps what it had.
     let permissions = if in_place && existing.is_some() { None } else { source.permissions() };
     target.finish(size, permissions)?;
@@ -266,37 +266,46 @@ fn copy(args: &CpArgs, source: &Source, target: &Target) -> anyhow::Result<Strin
     if driver.is_simulation()? && !args.quiet {
         moving::warn_of_simulation(&driver)?;
     }
-    let from = driver.register(source.file.try_clone()?)?;
-    let to = driver.register(target.file.try_clone()?)?;
+    let reads_from = || format!("{}: read", shown(&args.source));
+    let writes_to = || format!("{}: write", shown(&target.name));
+    let from = driver.register(source.file.try_clone()?).with_context(reads_from)?;
+    let to = driver.register(target.file.try_clone()?).with_context(writes_to)?;
     let length = usize::try_from(size).unwrap_or(PIECE).min(PIECE).next_multiple_of(BLOCK);
     let mut memory = DeviceMemory::allocate(&driver, length)?;
     let mut buffer = Buffer::new(&driver, &mut memory)?;
     // What stands behind the end of a file is cut off afterwards; of a device it is somebody's.
-    let may_exceed = target.file.metadata()?.is_file();
+    let may_exceed = target.file.metadata().with_context(writes_to)?.is_file();
     // A new file is a hole, whatever else is not.
     let is_sparse = target.is_new && !source.is_device();
     let template = "{bar:30} {bytes}/{total_bytes} {bytes_per_sec} {eta}";
     let bar = moving::Bar::new(size, args.quiet || size < LONG, template);
     let (mut offset, mut reads, mut writes) = (0, 0, 0);
     loop {
-        let run = if is_sparse { source.data(offset)? } else { Some(offset..size) };
+        let run = if is_sparse {
+            source.data(offset).with_context(reads_from)?
+        } else {
+            Some(offset..size)
+        };
         let Some(run) = run.filter(|run| !run.is_empty()) else { break };
         offset = run.start;
         let wanted = usize::try_from(run.end - offset).unwrap_or(length).min(length);
         // Whole blocks, also at the end, so that the fastpath takes them.
         let whole = wanted.next_multiple_of(BLOCK);
-        let read = from.read_at(&mut buffer, 0..whole, offset).context("read")?.min(wanted);
+        let read =
+            from.read_at(&mut buffer, 0..whole, offset).with_context(reads_from)?.min(wanted);
         reads += 1;
         if read == 0 {
-            return Err(shrunk(offset, size));
+            return Err(shrunk(&args.source, offset, size));
         }
         let mut done = 0;
         while done < read {
             let end = if may_exceed { read.next_multiple_of(BLOCK) } else { read };
-            let wrote = to.write_at(&buffer, done..end, offset + done as u64).context("write")?;
+            let wrote =
+                to.write_at(&buffer, done..end, offset + done as u64).with_context(writes_to)?;
             writes += 1;
             if wrote == 0 {
-                bail!("the file takes no more at {}", offset + done as u64);
+                let at = offset + done as u64;
+                bail!("{}: the file takes no more at {at}", shown(&target.name));
             }
             done += wrote;
         }
@@ -307,16 +316,20 @@ fn copy(args: &CpArgs, source: &Source, target: &Target) -> anyhow::Result<Strin
     // Behind the end it looks like a hole.
     let now = source.size_now()?;
     if now < size {
-        return Err(shrunk(now, size));
+        return Err(shrunk(&args.source, now, size));
     }
     if reads == 0 {
         return Ok(": all of it a hole".to_owned());
     }
-    Ok(format!(": read by {}; written by {}", way(&from, reads), way(&to, writes)))
+    let (read, written) = (way(&from, reads), way(&to, writes));
+    if read == written {
+        return Ok(format!(": read and written by {read}"));
+    }
+    Ok(format!(": read by {read}; written by {written}"))
 }
 
-fn shrunk(at: u64, size: u64) -> anyhow::Error {
-    anyhow::anyhow!("the source ended at {at}, expected {size} bytes")
+fn shrunk(source: &Path, at: u64, size: u64) -> anyhow::Error {
+    anyhow::anyhow!("{}: ended at {at}, expected {size} bytes", shown(source))
 }
 
 /// Which way requests on a file went, and why not the fastpath.

@@ -274,7 +274,13 @@ impl Verify<'_> {
         }
         if moved != size {
             let way = way.word();
-            bail!("{what} by {way} at offset {offset}: expected {size} bytes, {moved} were moved");
+            // The system says only of the next byte why there was no room for it.
+            let next = (offset + moved) as u64;
+            let refused = (what == "write").then(|| self.file.write_at(&[0], next).err()).flatten();
+            let why = refused.map(|error| format!(": {error}")).unwrap_or_default();
+            bail!(
+                "{what} by {way} at offset {offset}: expected {size} bytes, {moved} were moved{why}"
+            );
         }
         Ok(())
     }

@@ -44,9 +44,7 @@ fn cp_copies_whole_files_of_any_size_with_their_mode_and_says_the_way() {
         fs::write(&source, bytes(length)).expect("a file");
         fs::set_permissions(&source, fs::Permissions::from_mode(0o751)).expect("a mode");
         let (code, out, error) = output(host.command("cp").arg(&source).arg(&copy));
-        let said = format!(
-            "{SIMULATION}copied {length} bytes: read by the fastpath; written by the fastpath\n"
-        );
+        let said = format!("{SIMULATION}copied {length} bytes: read and written by the fastpath\n");
         assert_eq!((code, out.as_str(), error), (0, "", said));
         assert!(fs::read(&copy).expect("the copy") == bytes(length), "{length}");
         assert_eq!(fs::metadata(&copy).expect("the copy").permissions().mode() & 0o7777, 0o751);
@@ -65,7 +63,7 @@ fn cp_copies_whole_files_of_any_size_with_their_mode_and_says_the_way() {
             .env("HIPFILE_FORCE_COMPAT_MODE", "1"),
     );
     let why = "the fallback (HIPFILE_FORCE_COMPAT_MODE is set)";
-    let said = format!("{SIMULATION}copied 16777217 bytes: read by {why}; written by {why}\n");
+    let said = format!("{SIMULATION}copied 16777217 bytes: read and written by {why}\n");
     assert_eq!(error, said);
 }
 
@@ -118,6 +116,13 @@ fn a_copy_that_fails_leaves_what_was_there() {
         copy.display()
     );
     assert_eq!((code, out.as_str(), error), (2, "", expected));
+    assert_eq!(fs::read(&copy).expect("the old one"), b"old");
+    // What fails names what failed: the source, or no file at all.
+    let (_, _, error) = output(command.env("HIPSIM_FAULT", "hipAmdFileRead:2=errno:5"));
+    let begin = format!("{SIMULATION}error: {}: read: hipAmdFileRead/Write: ", source.display());
+    assert!(error.starts_with(&begin), "{error}");
+    let (_, _, error) = output(command.env_remove("HIPSIM_FAULT").env("HIPSIM_DEVICES", "0"));
+    assert!(error.starts_with(&format!("{SIMULATION}error: hipMalloc: ")), "{error}");
     assert_eq!(fs::read(&copy).expect("the old one"), b"old");
     assert_eq!(names(host.data.path()), ["copy", "source"]);
 }
@@ -273,6 +278,34 @@ fn a_full_file_system_is_said_and_the_old_copy_stays() {
     assert_eq!(error, format!("error: {}: {full}\n", copy.display()));
 }
 
+#[test]
+fn bench_and_verify_say_what_they_have_no_room_for() {
+    let host = Host::new();
+    let mount = host.path("mount");
+    fs::create_dir(&mount).expect("a folder");
+    let script =
+        "mount -t tmpfs -o size=20m tmpfs \"$1\" || exit 77; exec \"$2\" $3 --root \"$4\" \"$1\"";
+    let run = |what: &str| {
+        let mut command = host.program(Path::new("unshare"), "");
+        command.args(["--mount", "sh", "-c", script, "sh"]).arg(&mount);
+        let command = command.arg(env!("CARGO_BIN_EXE_fastpath")).arg(what).arg(host.root.path());
+        output(command)
+    };
+    let (code, _, error) = run("bench --block 64M");
+    if code != 2 {
+        println!("skipped, because mounts cannot be made here: {error}");
+        return;
+    }
+    let full = "No space left on device (os error 28)";
+    let said = format!("{SIMULATION}error: {}: a file of 64 MiB: {full}\n", mount.display());
+    assert_eq!(error, said);
+    let (code, _, error) = run("verify --fallback-only");
+    let said = format!(
+        "{SIMULATION}error: write by the fallback at offset 0: expected 25165824 bytes, 20971520 were moved: {full}\n"
+    );
+    assert_eq!((code, error), (2, said));
+}
+
 /// Starts a slow copy into a file that is there, and waits for its first bytes.
 fn begun(host: &Host, quiet: bool) -> std::process::Child {
     let (source, copy) = (host.path("source"), host.path("copy"));
@@ -298,11 +331,7 @@ fn a_source_that_shrinks_is_an_error_and_one_that_grows_is_said() {
         .and_then(|file| file.set_len(20 << 20))
         .expect("it shrinks");
     let ended = child.wait_with_output().expect("it ends");
-    let copy = host.path("copy");
-    let said = format!(
-        "error: {}: the source ended at 20971520, expected 41943040 bytes\n",
-        copy.display()
-    );
+    let said = format!("error: {}: ended at 20971520, expected 41943040 bytes\n", source.display());
     assert_eq!(
         (ended.status.code(), String::from_utf8_lossy(&ended.stderr).as_ref()),
         (Some(2), said.as_str())
@@ -316,7 +345,7 @@ fn a_source_that_shrinks_is_an_error_and_one_that_grows_is_said() {
         .expect("it grows");
     let ended = child.wait_with_output().expect("it ends");
     let said = format!(
-        "{SIMULATION}copied 41943040 bytes: read by the fastpath; written by the fastpath\n\
+        "{SIMULATION}copied 41943040 bytes: read and written by the fastpath\n\
          warning: {} has grown to 41943044 bytes meanwhile\n",
         source.display()
     );
@@ -324,7 +353,7 @@ fn a_source_that_shrinks_is_an_error_and_one_that_grows_is_said() {
         (ended.status.code(), String::from_utf8_lossy(&ended.stderr).as_ref()),
         (Some(0), said.as_str())
     );
-    assert!(fs::read(&copy).expect("the copy") == bytes(40 << 20));
+    assert!(fs::read(host.path("copy")).expect("the copy") == bytes(40 << 20));
 }
 
 #[test]
@@ -357,9 +386,7 @@ fn a_sparse_file_beyond_4_gib_stays_sparse() {
         return;
     }
     let (code, _, error) = output(host.command("cp").arg(&source).arg(&copy));
-    let said = format!(
-        "{SIMULATION}copied 6442450945 bytes: read by the fastpath; written by the fastpath\n"
-    );
+    let said = format!("{SIMULATION}copied 6442450945 bytes: read and written by the fastpath\n");
     assert_eq!((code, error), (0, said));
     let made = File::open(&copy).expect("the copy");
     assert_eq!(made.metadata().expect("it").len(), (6 << 30) + 1);

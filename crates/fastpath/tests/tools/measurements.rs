@@ -91,6 +91,11 @@ fn bench_says_why_there_is_no_fastpath_and_draws_without_it() {
     assert!(out.starts_with("<svg ") && out.ends_with("</svg>\n"), "{out}");
     assert!(out.contains("SIMULATION") && out.contains("prefers-color-scheme:dark"));
     assert!(
+        out.contains(">no fastpath: the HIP runtime has no hipAmdFileRead and</text>"),
+        "{out}"
+    );
+    assert!(out.contains(">hipAmdFileWrite</text>"), "{out}");
+    assert!(
         out.contains("<circle class=\"dot fallback\"")
             && !out.contains("<circle class=\"dot fastpath\"")
     );
@@ -271,10 +276,13 @@ fn the_labels_of_the_plot_are_legible_at_any_width() {
     fs::create_dir_all(&deep).expect("folders");
     let many = "4K,8K,16K,32K,64K,128K,256K,512K,1M,2M,4M,8M,16M";
     let steps = "4K,16K,64K,256K,1M,2M,4M,8M";
-    for (at, blocks) in [many, steps].into_iter().enumerate() {
+    // With every curve, and with a reason why some are missing.
+    for (at, (blocks, driver)) in
+        [(many, "new"), (steps, "new"), (steps, "absent")].into_iter().enumerate()
+    {
         let mut command = host.command("bench");
         command.arg(&deep).args(["--quick", "--threads", "1,2", "--block", blocks]);
-        let (code, svg, _) = output(command.args(["--format", "svg"]).env("HIPSIM_QUIET", "1"));
+        let (code, svg, _) = output(command.args(["--format", "svg"]).env("HIPSIM_AIS", driver));
         assert_eq!(code, 0);
         for dark in [false, true] {
             let look = LOOK.replace("DARK", if dark { "true" } else { "false" });
