@@ -322,8 +322,12 @@ impl Lanes {
             return Some(Lane::new(gpu, device, SMALL, 1));
         }
         // Any other does, rather one of this GPU.
+        let own = self.shards.iter().find_map(|shard| {
+            let mut lanes = lock(&shard.0);
+            let place = lanes.iter().rposition(|lane| lane.device == device)?;
+            Some(lanes.swap_remove(place))
+        });
         let other = || self.shards.iter().find_map(|shard| lock(&shard.0).pop());
-        let own = self.shard(device, want).pop();
         let mut lane = own.or_else(other)?;
         if lane.device != device {
             lane.move_to(device);
