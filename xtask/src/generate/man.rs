@@ -12,7 +12,7 @@ use clap_mangen::roff::{Roff, bold, italic, roman};
 use fastpath::args::Args;
 
 use super::Files;
-use super::reference::{self, Kind, VARIABLES};
+use super::reference::{self, Kind, Scope, VARIABLES};
 
 pub(super) fn pages() -> anyhow::Result<Files> {
     let mut command = Args::command();
@@ -53,7 +53,9 @@ fn render(program: &Command, page: &Command) -> anyhow::Result<String> {
     let (remarks, examples) = after_help(page);
     if !is_program {
         for remark in remarks {
-            roff.control("PP", []).text([roman(remark)]);
+            let (prose, lines) = split_lines(&remark);
+            roff.control("PP", []).text([roman(prose)]);
+            self::lines(&mut roff, &lines);
         }
     }
     roff.to_writer(&mut bytes)?;
@@ -86,6 +88,9 @@ fn synopsis(roff: &mut Roff, page: &Command) {
         let repeats = matches!(argument.get_action(), ArgAction::Append);
         let required = argument.is_required_set();
         line.push(roman(if required { " " } else { " [" }));
+        if argument.is_last_set() {
+            line.push(bold("-- "));
+        }
         if let Some(name) = argument.get_long() {
             line.push(bold(format!("--{name}")));
         }
@@ -119,11 +124,30 @@ fn after_help(command: &Command) -> (Vec<String>, Vec<String>) {
             Some("Example:" | "Examples:") => {
                 examples.extend(lines.map(|line| line.trim_start().to_owned()));
             }
-            Some(_) => remarks.push(paragraph.replace('\n', " ")),
+            Some(_) => remarks.push(paragraph.to_owned()),
             None => {}
         }
     }
     (remarks, examples)
+}
+
+/// A paragraph's prose in one line, and the indented lines to be typed below it.
+fn split_lines(paragraph: &str) -> (String, Vec<String>) {
+    let (typed, prose): (Vec<&str>, Vec<&str>) =
+        paragraph.lines().partition(|line| line.starts_with("  "));
+    (prose.join(" "), typed.into_iter().map(|line| line.trim_start().to_owned()).collect())
+}
+
+/// Lines as they are.
+fn lines(roff: &mut Roff, lines: &[String]) {
+    if lines.is_empty() {
+        return;
+    }
+    roff.control("EX", []);
+    for line in lines {
+        roff.text([roman(line)]);
+    }
+    roff.control("EE", []);
 }
 
 fn exit_status(roff: &mut Roff, program: &Command, page: &Command) {
@@ -138,7 +162,7 @@ fn exit_status(roff: &mut Roff, program: &Command, page: &Command) {
         }
     } else {
         for remark in after_help(program).0 {
-            roff.text([roman(remark)]);
+            roff.text([roman(remark.replace('\n', " "))]);
         }
     }
 }
@@ -150,7 +174,15 @@ fn knows(page: &Command, is_program: bool) -> bool {
 
 fn environment(roff: &mut Roff, page: &Command, is_program: bool) {
     roff.control("SH", ["ENVIRONMENT"]);
-    for variable in VARIABLES.iter().filter(|it| !it.knowledge || knows(page, is_program)) {
+    let knows = knows(page, is_program);
+    let moves = is_program || ["bench", "cp", "verify"].contains(&page.get_name());
+    let concerns = |scope| match scope {
+        Scope::All => true,
+        Scope::Knowledge => knows,
+        Scope::Moves => moves,
+        Scope::KnowledgeAndMoves => knows || moves,
+    };
+    for variable in VARIABLES.iter().filter(|it| concerns(it.scope)) {
         roff.control("TP", []).text([bold(variable.name)]).text([roman(variable.effect)]);
     }
 }
@@ -178,11 +210,8 @@ fn examples(roff: &mut Roff, examples: &[String]) {
     if examples.is_empty() {
         return;
     }
-    roff.control("SH", ["EXAMPLES"]).control("EX", []);
-    for example in examples {
-        roff.text([roman(example)]);
-    }
-    roff.control("EE", []);
+    roff.control("SH", ["EXAMPLES"]);
+    lines(roff, examples);
 }
 
 fn see_also<'a>(roff: &mut Roff, pages: impl Iterator<Item = &'a Command>) {
@@ -224,6 +253,18 @@ mod tests {
     fn literals_become_bold() {
         assert_eq!(literals_bold("of `/`; `\\-` too\n"), "of \\fB/\\fR; \\fB\\-\\fR too\n");
         assert_eq!(literals_bold("a lone ` mark\n"), "a lone \\(ga mark\n");
+    }
+
+    #[test]
+    fn what_is_typed_stands_in_lines_of_its_own() {
+        let pages = pages().unwrap();
+        let page = |name: &str| pages[&Path::new("docs/man").join(name)].as_str();
+        let link = "\n.EX\nln \\-s $(command \\-v fastpath) /usr/local/bin/aiscp\n.EE\n";
+        assert!(page("fastpath-cp.1").contains(link), "{}", page("fastpath-cp.1"));
+        let usage = "[\\fI<PID>\\fR] [\\fB\\-\\- \\fR\\fI<PROGRAM>\\fR]...";
+        assert!(page("fastpath-stats.1").contains(usage), "{}", page("fastpath-stats.1"));
+        assert!(page("fastpath-verify.1").contains("HIPFILE_LOG"));
+        assert!(!page("fastpath-check.1").contains("HIPFILE_LOG"));
     }
 
     #[test]

@@ -97,44 +97,87 @@ impl Kind {
 pub(super) struct Variable {
     pub(super) name: &'static str,
     pub(super) effect: &'static str,
-    /// Whether only commands that use knowledge read it.
-    pub(super) knowledge: bool,
+    pub(super) scope: Scope,
 }
 
-pub(super) const VARIABLES: [Variable; 7] = [
+/// Which commands read a variable.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Scope {
+    All,
+    /// Those that take knowledge.
+    Knowledge,
+    /// Those that move bytes.
+    Moves,
+    /// Both.
+    KnowledgeAndMoves,
+}
+
+pub(super) const VARIABLES: [Variable; 13] = [
     Variable {
         name: "HIPFILE_KNOWLEDGE",
         effect: "A TOML file that adds advisories and remedies, read after those in `/etc/fastpath/knowledge.d` and \
                  before those of `--knowledge`. It can never remove a block.",
-        knowledge: true,
+        scope: Scope::KnowledgeAndMoves,
     },
     Variable {
         name: "NO_COLOR",
         effect: "If set and not empty, no colour is used. Off a terminal there is none anyway.",
-        knowledge: false,
+        scope: Scope::All,
     },
-    Variable { name: "CLICOLOR", effect: "If set to `0`, no colour is used.", knowledge: false },
+    Variable { name: "CLICOLOR", effect: "If set to `0`, no colour is used.", scope: Scope::All },
     Variable {
         name: "CLICOLOR_FORCE",
         effect: "If set and not empty, colour is used off a terminal too, unless `NO_COLOR` forbids it.",
-        knowledge: false,
+        scope: Scope::All,
+    },
+    Variable {
+        name: "ROCM_PATH",
+        effect: "Where ROCm is, for `bench`, `cp` and `verify`, if the loader does not find `libamdhip64.so` by itself; `/opt/rocm` if not \
+                 set.",
+        scope: Scope::Moves,
+    },
+    Variable {
+        name: "HIPFILE_LOG",
+        effect: "`warn`, `info` or `debug`: `bench`, `cp` and `verify` say on standard error what the library says of its ways. Nothing if \
+                 not set.",
+        scope: Scope::Moves,
+    },
+    Variable {
+        name: "HIPFILE_FORCE_COMPAT_MODE",
+        effect: "`true`: nothing takes the fastpath, in `cp` as in programs that use the library; `verify` then proves nothing.",
+        scope: Scope::Moves,
+    },
+    Variable {
+        name: "HIPFILE_ALLOW_COMPAT_MODE",
+        effect: "`false`: nothing takes the fallback, in `cp` as in programs that use the library: what cannot go directly fails.",
+        scope: Scope::Moves,
+    },
+    Variable {
+        name: "HIPFILE_UNSUPPORTED_FILE_SYSTEMS",
+        effect: "`true`: `bench`, `cp` and `verify` try the fastpath on other file systems than xfs and ext4 too.",
+        scope: Scope::Moves,
+    },
+    Variable {
+        name: "HIPFILE_ACCEPT_ADVISORY",
+        effect: "Ids of blocking advisories, with commas, whose risk is taken: data may be corrupted. `verify` asks for `--force` instead.",
+        scope: Scope::Moves,
     },
     Variable {
         name: "XDG_DATA_HOME",
         effect: "Where `survey` keeps its data set and what it read of kernels that remedies lead to, in `fastpath/`; `~/.local/share` \
                  if not set.",
-        knowledge: true,
+        scope: Scope::Knowledge,
     },
     Variable {
         name: "XDG_CACHE_HOME",
         effect: "Where `survey` keeps indexes and what it read of packages, in `fastpath/`; `~/.cache` if not set.",
-        knowledge: true,
+        scope: Scope::Knowledge,
     },
     Variable {
         name: "http_proxy, https_proxy, all_proxy, no_proxy",
         effect: "How `survey` and `inspect` of a URL reach the network, in lower or upper case; the machine's apt and dnf configuration goes \
                  first in `survey`.",
-        knowledge: true,
+        scope: Scope::Knowledge,
     },
 ];
 
