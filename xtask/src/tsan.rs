@@ -113,7 +113,7 @@ fn build<'a>(
     );
     cargo.args(["--target", TARGET, "--package", package, "--"]);
     cargo.arg(format!("-Clink-arg={}", object.display()));
-    for symbol in symbols.chain(["__tsan_atomic64_fetch_sub"]) {
+    for symbol in symbols.chain(["__tsan_atomic64_fetch_sub", "__cxa_atexit"]) {
         cargo.arg(format!("-Clink-arg=-Wl,--wrap={symbol}"));
     }
     // Of its own kind of build: cargo keeps it apart from others.

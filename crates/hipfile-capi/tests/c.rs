@@ -577,7 +577,7 @@ fn thread_sanitizer_finds_nothing() {
     let output = common::run("race", program.command(&[]).arg(folder.path()));
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(stderr.contains("ThreadSanitizer: data race"), "{stderr}");
-    assert!(stderr.contains("<hipfile::stream::Operation>::publish"), "{stderr}");
+    assert!(stderr.contains("<hipfile::stream::Operation>::end"), "{stderr}");
 }
 
 /// On file systems that this machine can make. The page cache takes what the simulated drive would.

@@ -66,6 +66,8 @@ static void use(const char *path, int is_first) {
     void *memory = device_memory(64 * KIB);
     EXPECT(find_hipFileRead(handle, memory, 64 * KIB, 0, 0), 64 * KIB);
     expect_device(memory, 64 * KIB, 0, 1);
+    /* Through pinned memory, whatever the host can. */
+    EXPECT(find_hipFileRead(handle, memory, 100, 1, 0), 100);
     /* Workers exist from here on. */
     hipFileBatchHandle_t batch = NULL;
     hipFileIOParams_t entry;

@@ -37,26 +37,6 @@ static inline void expect_status(int line, const char *what, hipFileError_t foun
         EXPECT(errno, number);   \
     } while (0)
 
-#if defined(__SANITIZE_THREAD__)
-/* What ends with the process after ThreadSanitizer has said what it found must not use its runtime, which may hold locks for good:
- * the libraries are not ended. */
-static int ended_with;
-
-static void keep_status(int status, void *nothing) {
-    (void)nothing;
-    ended_with = status;
-}
-
-__attribute__((constructor)) static void at_start(void) {
-    on_exit(keep_status, NULL);
-}
-
-__attribute__((destructor)) static void at_end(void) {
-    fflush(NULL);
-    _exit(ended_with);
-}
-#endif
-
 #define TRUE(what) EXPECT(!!(what), 1)
 
 static inline void *device_memory(size_t size) {

@@ -82,3 +82,12 @@ long __real___tsan_atomic64_fetch_sub(volatile long *place, long value, int orde
 long __wrap___tsan_atomic64_fetch_sub(volatile long *place, long value, int order) {
     return __real___tsan_atomic64_fetch_sub(place, value, order == RELEASE ? ACQUIRE_RELEASE : order);
 }
+
+/* A handler of no library is more than ThreadSanitizer's own knows: a lock of its is never given back at exit. To the
+ * library its unloading then looks like the only end there is. */
+int WRAP(__cxa_atexit)(void (*function)(void *), void *argument, void *library) {
+    (void)function;
+    (void)argument;
+    (void)library;
+    return 0;
+}
