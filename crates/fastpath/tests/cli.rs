@@ -588,7 +588,7 @@ fn a_container_host_with_many_mounts_is_still_a_container() {
 }
 
 #[test]
-fn under_the_name_of_ais_check_it_answers_as_that_does() {
+fn spec_10_21_under_the_name_of_ais_check_it_answers_as_that_does() {
     let directory = tempfile::tempdir().expect("a directory");
     let link = directory.path().join("ais-check");
     std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_fastpath"), &link).expect("a link");

@@ -337,8 +337,7 @@ fn calls_as_fio_does() {
 }
 
 /// What AMD's library does and this one does not, as far as a C program sees it; the numbers are those of the specification's
-/// list. Points 3, 8 to 10, 15, 16 and 18 are tests of `hipfile`, 20 and 21 of the tools; of the kernel that point 22 is about
-/// there is no trace.
+/// list. Points 3, 8 to 10, 15, 16 and 18 are tests of `hipfile`, 20 and 21 of the tools, 22 of what the library exports.
 mod points {
     use super::*;
 

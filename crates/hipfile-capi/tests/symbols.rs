@@ -77,3 +77,19 @@ fn a_process_that_has_it_loaded_is_known_by_its_note() {
     assert_eq!(fastpath_host::runtime::is_ours(&tree, other.to_str().expect("UTF-8")), Some(false));
     assert_eq!(fastpath_host::runtime::is_ours(&tree, "/nothing/libhipfile.so.0"), None);
 }
+
+/// Code for a GPU would be in sections of its own, and would be registered with HIP when the library loads.
+#[test]
+fn spec_10_22_there_is_no_code_for_a_gpu() {
+    use object::ObjectSection as _;
+    let bytes = library();
+    let file = object::File::parse(&*bytes).expect("an ELF file");
+    let sections: Vec<&str> = file.sections().filter_map(|section| section.name().ok()).collect();
+    assert!(sections.contains(&".text"), "{sections:?}");
+    let fat = |name: &&str| name.to_ascii_lowercase().contains("fatbin");
+    assert_eq!(sections.iter().find(|name| fat(name)), None);
+    let find = |word: &[u8]| bytes.windows(word.len()).any(|bytes| bytes == word);
+    for word in ["__hipRegisterFatBinary", "hipLaunchKernel", "amdgcn-amd-amdhsa"] {
+        assert!(!find(word.as_bytes()), "{word}");
+    }
+}

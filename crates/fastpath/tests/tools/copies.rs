@@ -89,7 +89,7 @@ fn cp_into_a_folder_and_over_a_link_and_never_over_itself() {
 
 /// Spec: an empty source left the destination as it was.
 #[test]
-fn an_empty_source_makes_an_empty_copy_without_a_gpu() {
+fn spec_10_20_an_empty_source_makes_an_empty_copy_without_a_gpu() {
     let host = Host::new();
     let (source, copy) = (host.path("source"), host.path("copy"));
     fs::write(&source, b"").expect("a file");
