@@ -22,6 +22,11 @@ macro_rules! reasons {
                 match self { $(Self::$variant => $word,)* }
             }
 
+            /// What `fastpath explain` knows it by.
+            pub const fn id(self) -> &'static str {
+                match self { $(Self::$variant => concat!("request-", $word),)* }
+            }
+
             /// A sentence without its period.
             pub const fn text(self) -> &'static str {
                 match self { $(Self::$variant => $text,)* }

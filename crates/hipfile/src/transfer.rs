@@ -276,7 +276,10 @@ impl Runtime {
             } else {
                 ""
             };
-            format!("I/O on descriptor {number}{name} {what}: {why}{detail}{forbidden}{more}")
+            let id = reason.id();
+            format!(
+                "I/O on descriptor {number}{name} {what}: {why}{detail}{forbidden} (fastpath explain {id}){more}"
+            )
         });
     }
 }

@@ -13,7 +13,9 @@ fn every_reason_finding_and_hint_has_one_explanation_and_no_other_exists() {
     let explanations = explanations();
     let explained: BTreeSet<&str> = explanations.iter().map(|one| one.id.as_str()).collect();
     assert_eq!(explained.len(), explanations.len(), "an id is explained twice");
-    assert_eq!(explained, words);
+    // Those of requests are the library's, which has its own test.
+    let judged = explained.iter().copied().filter(|id| !id.starts_with("request-")).collect();
+    assert_eq!(words, judged);
     for one in &explanations {
         assert!(!one.title.is_empty() && !one.title.ends_with('.'), "{}", one.id);
         assert!(one.text.trim_end().ends_with('.'), "{}", one.id);

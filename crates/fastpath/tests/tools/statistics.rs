@@ -128,7 +128,7 @@ fn ais_stats_says_nothing_that_amds_does_not() {
     ours.arg("--");
     let (code, out, error) = forced(ours);
     assert_eq!((code, error.as_str()), (0, ""));
-    let why = "\nNot direct, because\n        12  HIPFILE_FORCE_COMPAT_MODE is set\n";
+    let why = "\nNot direct, because\n        12  HIPFILE_FORCE_COMPAT_MODE is set (request-forced)\n\nmore: fastpath explain request-forced\n";
     assert!(out.ends_with(why), "{out}");
     let (code, out, error) = forced(host.program(&ais_stats, ""));
     assert_eq!((code, error.as_str()), (0, ""));

@@ -129,7 +129,11 @@ impl Snapshot {
             text.push_str("\nNot direct, because\n");
         }
         for (reason, count) in &self.reasons {
-            let _ = writeln!(text, "{count:>10}  {}", reason.text());
+            let _ = writeln!(text, "{count:>10}  {} ({})", reason.text(), reason.id());
+        }
+        if let Some((first, _)) = self.reasons.first() {
+            let others = if self.reasons.len() > 1 { ", or any name in parentheses" } else { "" };
+            let _ = writeln!(text, "\nmore: fastpath explain {}{others}", first.id());
         }
         text
     }

@@ -241,3 +241,12 @@ fn a_line_holds_nothing_that_a_terminal_obeys() {
     log.say(Level::Warn, || "a\nb\u{1b}[31m\r\u{9b}".to_owned());
     assert_eq!(*said.lock().unwrap(), r"hipfile: warn: a b\u{1b}[31m\r\u{9b}");
 }
+
+#[test]
+fn every_reason_has_one_explanation_and_no_other_exists() {
+    let explanations = fastpath_knowledge::explanations();
+    let explained = explanations.iter().map(|one| (one.id.as_str(), one.title.as_str()));
+    let explained: Vec<_> = explained.filter(|(id, _)| id.starts_with("request-")).collect();
+    let reasons = Reason::ALL.iter().map(|reason| (reason.id(), reason.text()));
+    assert_eq!(explained, reasons.collect::<Vec<_>>());
+}
