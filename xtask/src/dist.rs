@@ -1,10 +1,11 @@
 //! `cargo xtask dist DIR`: the C library as it is installed.
 
 use std::path::Path;
+use std::process::Command;
 
 use anyhow::{Context as _, bail};
 
-use crate::ci::cargo_command;
+use crate::ci::{Outcome, cargo_command, execute, installed};
 
 #[path = "../../crates/hipfile-capi/layout.rs"]
 #[allow(dead_code, reason = "tests use the rest")]
@@ -13,7 +14,18 @@ mod layout;
 /// Builds the library with a profile of cargo's and lays it out in `root`.
 pub(crate) fn run(repository: &Path, root: &Path, profile: &str) -> anyhow::Result<bool> {
     let library = build(repository, "fastpath-hipfile-capi", "libhipfile_capi.so", profile)?;
-    layout::install(root, Path::new(&library))?;
+    // What only a debugger needs is nine tenths of it.
+    let folder = tempfile::tempdir()?;
+    let stripped = folder.path().join("library");
+    let mut strip = Command::new("strip");
+    strip.args(["--strip-unneeded", "-o"]).arg(&stripped).arg(&library);
+    let library = if installed("strip") && execute(&mut strip)? == Outcome::Passed {
+        stripped
+    } else {
+        eprintln!("not stripped, because strip is not installed or failed");
+        library.into()
+    };
+    layout::install(root, &library)?;
     println!("{}", root.display());
     Ok(true)
 }
