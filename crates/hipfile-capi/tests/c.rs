@@ -192,6 +192,11 @@ mod hostile {
         run("given");
     }
 
+    #[test]
+    fn a_registration_does_not_wait_for_a_lease() {
+        run("leased");
+    }
+
     /// Whoever starts a program with more rights than his own chooses no library for it.
     #[test]
     fn the_environment_chooses_no_library_for_a_program_with_more_rights() {

@@ -288,13 +288,16 @@ impl Numbered for File {
 }
 
 /// The file again, with `O_DIRECT` the other way round; the client's own flags are never touched. `None` if that cannot be: the file
-/// system does no direct I/O, there is no `/proc` to open it through, or the program may use the file but not open it, as one that was
-/// given it or has given up rights since.
+/// system does no direct I/O, there is no `/proc` to open it through, the program may use the file but not open it, as one that was
+/// given it or has given up rights since, or somebody, perhaps the program, has a lease on it.
 fn reopen(own: &OwnedFd, flags: OFlags) -> Result<Option<OwnedFd>, Error> {
     let flags = (flags & KEPT) | ((flags ^ OFlags::DIRECT) & OFlags::DIRECT) | OFlags::CLOEXEC;
     let path = format!("/proc/self/fd/{}", own.as_raw_fd());
-    let opened = retry_on_intr(|| rustix::fs::open(path.as_str(), flags, Mode::empty()));
-    match opened.and_then(beyond_standard) {
+    // Not waiting for the end of a lease, which may be this program's.
+    let at_once = flags | OFlags::NONBLOCK;
+    let opened = retry_on_intr(|| rustix::fs::open(path.as_str(), at_once, Mode::empty()));
+    let waits_again = |fd| rustix::fs::fcntl_setfl(&fd, flags).map(|()| fd);
+    match opened.and_then(waits_again).and_then(beyond_standard) {
         Ok(fd) => Ok(Some(fd)),
         // It could be another time.
         Err(errno @ (Errno::MFILE | Errno::NFILE | Errno::NOMEM)) => {

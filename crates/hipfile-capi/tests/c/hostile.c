@@ -163,13 +163,27 @@ static void given(void) {
     }
 }
 
+/* A file that the program has a lease on, as file servers do: opening it waits for the lease, 45 s. */
+static void leased(void) {
+    int fd = new_file("leased", 1, 0);
+    TRUE(signal(SIGIO, SIG_IGN) != SIG_ERR);
+    if (fcntl(fd, F_SETLEASE, F_WRLCK) != 0) {
+        fprintf(stderr, "skipped, because there are no leases here: %s\n", strerror(errno));
+        return;
+    }
+    time_t begin = time(NULL);
+    hipFileHandle_t own = register_file(fd);
+    TRUE(time(NULL) - begin < 20);
+    EXPECT(hipFileRead(own, memory, 256 * KIB, 0, 0), 256 * KIB);
+}
+
 int main(int count_of_arguments, char **arguments) {
     static const struct {
         const char *name;
         void (*run)(void);
     } all[] = {
         {"cancel", cancel},   {"child", child},         {"unread", unread}, {"closed", closed},
-        {"limited", limited}, {"forbidden", forbidden}, {"given", given},
+        {"limited", limited}, {"forbidden", forbidden}, {"given", given},   {"leased", leased},
     };
     EXPECT(count_of_arguments, 3);
     folder = arguments[1];
