@@ -271,7 +271,7 @@ impl Runtime {
         }
         let buffer = match self.driver.buffer(entry.buffer as u64) {
             Some(buffer) => buffer,
-            None => Arc::new(Buffer::temporary(self.gpu()?.as_ref(), entry.buffer)?),
+            None => Arc::new(self.temporary(self.gpu()?.as_ref(), entry.buffer)?),
         };
         let uses = Uses { file, buffer };
         let operation = Operation { entry: *entry, direction, uses: Mutex::new(None) };

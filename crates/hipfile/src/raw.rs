@@ -6,7 +6,7 @@
 
 use std::cell::Cell;
 
-use fastpath_gpu::Direction;
+use fastpath_gpu::{Direction, Gpu};
 
 use crate::buffer::Buffer;
 use crate::choose::Reason;
@@ -101,8 +101,15 @@ impl Runtime {
         Ok(())
     }
 
+    /// A buffer that is not registered, for one request.
+    pub(crate) fn temporary(&self, gpu: &dyn Gpu, address: usize) -> Result<Buffer, Error> {
+        let buffer = Buffer::temporary(gpu, address)?;
+        self.allows(&buffer)?;
+        Ok(buffer)
+    }
+
     /// Refuses memory of the host where a parameter does.
-    pub(crate) fn allows(&self, buffer: &Buffer) -> Result<(), Error> {
+    fn allows(&self, buffer: &Buffer) -> Result<(), Error> {
         let Buffer { address, kind, .. } = *buffer;
         if kind.is_host_accessible() && !self.parameters.allows_system_memory() {
             return Err(Error::MemoryKind { address, kind });
@@ -190,8 +197,7 @@ impl Runtime {
         let buffer = if let Some(buffer) = &registered {
             buffer.as_ref()
         } else {
-            temporary = Buffer::temporary(gpu.as_ref(), address)?;
-            self.allows(&temporary)?;
+            temporary = self.temporary(gpu.as_ref(), address)?;
             &temporary
         };
         let request = Request::checked(direction, &file, buffer, size, file_offset, buffer_offset)?;

@@ -369,7 +369,7 @@ impl Runtime {
         let gpu = self.gpu()?;
         let buffer = match self.driver.buffer(address as u64) {
             Some(buffer) => buffer,
-            None => Arc::new(Buffer::temporary(gpu.as_ref(), address)?),
+            None => Arc::new(self.temporary(gpu.as_ref(), address)?),
         };
         // SAFETY: the caller's promise.
         let submitted = unsafe {

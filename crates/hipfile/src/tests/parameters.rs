@@ -1,9 +1,11 @@
 //! Properties and parameters.
+#![allow(unsafe_code)]
 
-use fastpath_gpu::MemoryKind;
+use fastpath_gpu::{Direction, MemoryKind, RawStream};
 
 use super::fixture::Fixture;
 use crate::choose::Reason;
+use crate::raw::{Entry, Late};
 
 #[test]
 fn spec_10_04_properties_and_parameters_are_real() {
@@ -86,6 +88,29 @@ fn without_system_memory_host_buffers_are_refused() {
     fixture.runtime.set_boolean_parameter(6, false).unwrap();
     assert_eq!(fixture.runtime.buffer_register(memory, 4096, 0).unwrap_err().code(), 5013);
     assert_eq!(fixture.read(handle, memory, 4096, 0, 0).unwrap_err().code(), 5013);
+    let batch = fixture.runtime.batch_set_up(1).unwrap();
+    let entry = Entry {
+        mode: 1,
+        opcode: 0,
+        file: handle,
+        buffer: memory,
+        buffer_offset: 0,
+        file_offset: 0,
+        size: 4096,
+        cookie: 0,
+    };
+    // SAFETY: nothing is submitted.
+    let submitted = unsafe { fixture.runtime.batch_submit(batch, &[entry]) };
+    assert_eq!(submitted.unwrap_err().code(), 5013);
+    let (size, zero, mut result) = (4096, 0, -9);
+    let (file_offset, buffer_offset) = (&raw const zero, &raw const zero);
+    let late = Late { size: &raw const size, file_offset, buffer_offset, result: &raw mut result };
+    let stream = RawStream(std::ptr::null_mut());
+    // SAFETY: as above.
+    let submitted =
+        unsafe { fixture.runtime.submit(Direction::Read, handle, memory, late, stream) };
+    assert_eq!(submitted.unwrap_err().code(), 5013);
+    assert_eq!(result, -9);
     fixture.runtime.set_boolean_parameter(6, true).unwrap();
     assert_eq!(fixture.read(handle, memory, 4096, 0, 0), Ok(4096));
     assert_eq!(fixture.runtime.reasons(handle), Some(vec![(Reason::MemoryType, 1)]));
