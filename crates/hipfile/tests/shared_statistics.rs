@@ -141,7 +141,12 @@ fn another_program_sees_the_counters_and_cannot_change_them() {
     assert_eq!(first.len() * 8, REGION_BYTES);
     assert_eq!(first[..2], [1, 1]);
     assert_eq!(second[..2], [2, Reason::ALL.len() as u64]);
-    assert!(rustix::io::pwrite(&found[0].1, &[1], 0).is_err());
+    for (_, piece) in &found {
+        assert!(rustix::io::pwrite(piece, &[1], 0).is_err());
+        // Nor their length, by which readers know the layout.
+        assert!(rustix::fs::ftruncate(piece, 1 << 30).is_err());
+        assert!(rustix::fs::ftruncate(piece, 8).is_err());
+    }
     let mut watch = Watch::new(std::process::id().cast_signed()).unwrap();
     assert_eq!(watch.snapshot().unwrap(), None);
     watch.connect(None).unwrap();

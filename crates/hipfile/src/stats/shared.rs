@@ -41,7 +41,8 @@ impl Shared {
             let rights = ProtFlags::READ | ProtFlags::WRITE;
             mmap(ptr::null_mut(), length, rights, MapFlags::SHARED, &fd, 0)?
         };
-        fcntl_add_seals(&fd, SealFlags::SHRINK | SealFlags::FUTURE_WRITE)?;
+        let seals = [SealFlags::SHRINK, SealFlags::GROW, SealFlags::FUTURE_WRITE, SealFlags::SEAL];
+        fcntl_add_seals(&fd, seals.into_iter().collect())?;
         let memory = NonNull::new(memory.cast()).ok_or(Errno::NOMEM)?;
         Ok((Self { memory, words }, fd))
     }
