@@ -370,7 +370,7 @@ mod tests {
         assert_eq!(difference(0, &expected, &found).as_deref(), Some(text));
         found[BLOCK..].fill(STALE);
         let text =
-            "at offset 4097: expected 0x10, found 0xa5 in a block that the read left as it was";
+            "at offset 4096: expected 0x00, found 0xa5 in a block that the read left as it was";
         assert_eq!(difference(0, &expected, &found).as_deref(), Some(text));
         let mut found = expected[100..200].to_vec();
         found[3] ^= 1;
