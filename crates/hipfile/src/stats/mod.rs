@@ -75,7 +75,7 @@ pub enum Counter {
     BatchSubmitErrors,
     /// Operations submitted.
     BatchOperations,
-    /// Operations that are over.
+    /// Operations that ran to their end, well or not; not those that were cancelled.
     BatchProcessed,
     /// Calls that cancelled.
     BatchCancels,
