@@ -12,6 +12,7 @@ mod make;
 pub mod repository;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::Cursor;
 
 use fastpath_host::{Content, Entry, FileId, FileKind, ReadError, Tree, Want};
 
@@ -30,27 +31,64 @@ pub fn sections(input: &[u8]) -> Vec<(String, Vec<u8>)> {
     sections
 }
 
-/// A host in memory: files by their path, directories where the paths say so. No links.
+/// A host in memory: files by their path, directories where the paths say so. Links are told, and not followed.
 pub struct MemoryTree {
     files: BTreeMap<String, Vec<u8>>,
+    links: BTreeMap<String, String>,
+    keeps_parts: bool,
 }
 
 impl MemoryTree {
-    /// The host that an input describes: each section is a file, its name the path. Paths that are not absolute and
-    /// plain are dropped.
+    /// The host that an input describes: each section is a file, its name the path; `PATH -> TARGET` is a link.
+    /// Paths that are not absolute and plain are dropped.
     pub fn new(input: &[u8]) -> Self {
+        Self::of(sections(input))
+    }
+
+    /// The same of sections that are made already.
+    pub fn of(sections: Vec<(String, Vec<u8>)>) -> Self {
         let plain = |path: &str| {
             path.strip_prefix('/').is_some_and(|path| {
                 path.split('/').all(|name| !matches!(name, "" | "." | "..") && !name.contains('\0'))
             })
         };
-        let files = sections(input).into_iter().filter(|(path, _)| plain(path)).collect();
-        Self { files }
+        let (mut files, mut links) = (BTreeMap::new(), BTreeMap::new());
+        for (name, bytes) in sections {
+            match name.split_once(" -> ") {
+                Some((path, target)) if plain(path) => {
+                    links.insert(path.to_owned(), target.to_owned());
+                }
+                None if plain(&name) => {
+                    files.insert(name, bytes);
+                }
+                _ => {}
+            }
+        }
+        Self { files, links, keeps_parts: false }
+    }
+
+    /// The same host as a snapshot keeps it: of files only what readers say may be kept.
+    pub fn kept(self) -> Self {
+        Self { keeps_parts: true, ..self }
+    }
+
+    /// What is kept of a file; kept of that is the same.
+    fn part(bytes: &[u8], want: &Want) -> Vec<u8> {
+        let part = |bytes: &[u8]| match (want.extract, want.redact) {
+            (Some(extract), _) => extract(&mut Cursor::new(bytes)).expect("memory can be read"),
+            (None, Some(redact)) => redact(bytes),
+            (None, None) => bytes.to_owned(),
+        };
+        let kept = part(bytes);
+        assert_eq!(part(&kept), kept, "kept twice");
+        kept
     }
 
     fn is_directory(&self, path: &str) -> bool {
         let below = format!("{}/", path.trim_end_matches('/'));
-        self.files.range(below.clone()..).next().is_some_and(|(path, _)| path.starts_with(&below))
+        let is_below = |path: Option<&String>| path.is_some_and(|path| path.starts_with(&below));
+        is_below(self.files.range(below.clone()..).next().map(|(path, _)| path))
+            || is_below(self.links.range(below.clone()..).next().map(|(path, _)| path))
     }
 }
 
@@ -67,6 +105,7 @@ impl Tree for MemoryTree {
         if bytes.len() > want.limit {
             return Err(ReadError::TooLarge(want.limit));
         }
+        let bytes = &if self.keeps_parts { Self::part(bytes, want) } else { bytes.clone() };
         let id = FileId { device: 1, inode: at as u64 };
         let Some(filter) = want.lines else { return Ok(Content { bytes: bytes.clone(), id }) };
         let mut out = Vec::new();
@@ -91,12 +130,17 @@ impl Tree for MemoryTree {
         }
         let below = format!("{}/", path.trim_end_matches('/'));
         let mut names = BTreeSet::new();
-        for rest in self.files.keys().filter_map(|path| path.strip_prefix(&below)) {
+        let paths = self.files.keys().chain(self.links.keys());
+        for rest in paths.filter_map(|path| path.strip_prefix(&below)) {
             names.insert(rest.split('/').next().unwrap_or_default());
         }
         let kind = |name: &str| {
-            let is_file = self.files.contains_key(&format!("{below}{name}"));
-            if is_file { FileKind::File } else { FileKind::Directory }
+            let path = format!("{below}{name}");
+            match (self.links.contains_key(&path), self.files.contains_key(&path)) {
+                (true, _) => FileKind::Link,
+                (false, true) => FileKind::File,
+                (false, false) => FileKind::Directory,
+            }
         };
         Ok(names.iter().map(|&name| Entry { name: name.to_owned(), kind: kind(name) }).collect())
     }
@@ -108,6 +152,13 @@ impl Tree for MemoryTree {
             Ok(FileKind::Directory)
         } else {
             Err(ReadError::Missing)
+        }
+    }
+
+    fn link(&self, path: &str) -> Result<String, ReadError> {
+        match self.links.get(path) {
+            Some(target) => Ok(target.clone()),
+            None => Err(ReadError::WrongKind(self.kind(path)?)),
         }
     }
 }

@@ -227,6 +227,9 @@ pub(super) fn sum(source: &impl Source) -> Option<(Vec<u64>, Vec<u64>)> {
 mod tests {
     use std::sync::Barrier;
 
+    use proptest::prelude::*;
+
+    use super::super::Snapshot;
     use super::*;
 
     /// More threads than blocks, all at once and then all again: nothing that they counted is lost.
@@ -288,5 +291,87 @@ mod tests {
         let (blocks, _reader) = Blocks::new().unwrap();
         blocks.shared.set(0, 3);
         assert_eq!(sum(&blocks), None);
+    }
+
+    /// Words that count how often they are read, with nothing behind them.
+    struct Words {
+        words: Vec<u64>,
+        reads: Cell<usize>,
+    }
+
+    impl Source for Words {
+        fn read(&self, word: usize, into: &mut [u64]) {
+            self.reads.set(self.reads.get() + 1);
+            for (place, value) in into.iter_mut().zip(self.words.iter().skip(word)) {
+                *place = *value;
+            }
+        }
+    }
+
+    /// A descriptor that holds bytes.
+    fn piece(bytes: &[u8]) -> OwnedFd {
+        let flags = rustix::fs::MemfdFlags::CLOEXEC;
+        let fd = rustix::fs::memfd_create(c"piece", flags).unwrap();
+        rustix::io::pwrite(&fd, bytes, 0).unwrap();
+        fd
+    }
+
+    fn word() -> impl Strategy<Value = u64> {
+        prop_oneof![
+            Just(0),
+            Just(1),
+            Just(VERSION),
+            Just(u64::MAX),
+            Just(1 << 63),
+            (0_u32..64).prop_map(|bit| 1 << bit),
+            any::<u64>(),
+        ]
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        /// Another process writes what it likes: how many blocks it says it has, and how much there is, cost nothing.
+        #[test]
+        fn whatever_another_process_wrote_is_summed_in_bounds(
+            head in prop_oneof![
+                3 => Just([VERSION, REASONS as u64, COUNTERS as u64, u64::MAX, BLOCK as u64]),
+                1 => prop::array::uniform5(word()),
+            ],
+            values in prop::collection::vec(word(), 1..40),
+            length in prop_oneof![0_usize..6, PAGE..PAGE + 4 * BLOCK, Just(PAGE + (OWNERS + 9) * BLOCK)],
+            cut in 0_usize..8,
+            level in word(),
+        ) {
+            let filled = head.into_iter().chain(values.iter().copied().cycle());
+            let words: Vec<u64> = filled.take(length).collect();
+            let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+            let short = &bytes[..bytes.len().saturating_sub(cut)];
+            let whole = short.len() / 8;
+            let source = Words { words: words[..whole].to_vec(), reads: Cell::new(0) };
+            let sums = sum(&source);
+            prop_assert!(source.reads.get() <= 1 + (1 + OWNERS) * (1 + 2 * GPUS));
+            prop_assert_eq!(&sum(&piece(short)), &sums, "through a descriptor");
+            let is_known = whole >= head.len()
+                && [0, 1, 2, 4].map(|index| head[index])
+                    == [VERSION, REASONS as u64, COUNTERS as u64, BLOCK as u64];
+            prop_assert_eq!(sums.is_some(), is_known);
+            if let Some((first, second)) = sums {
+                prop_assert_eq!((first.len(), second.len()), (WORDS, MORE_HEAD + REASONS + COUNTERS));
+            }
+            // What is shown of it; of a piece of another layout too.
+            let snapshots = [
+                Snapshot::sum(level, &source),
+                Some(Snapshot::parse(&source.words, &source.words)),
+                Some(Snapshot::parse_old(&source.words)),
+            ];
+            for snapshot in snapshots.into_iter().flatten() {
+                prop_assert!(snapshot.gpus.len() <= GPUS && snapshot.reasons.len() <= REASONS);
+                let text = snapshot.report() + &snapshot.reasons_report();
+                prop_assert!(text.len() <= 256 << 10, "{} bytes", text.len());
+                prop_assert!(!text.contains(|c: char| c.is_control() && c != '\n'));
+                prop_assert!(!text.contains("NaN") && !text.contains("inf"), "{}", text);
+            }
+        }
     }
 }

@@ -18,8 +18,11 @@ const OLD_ENTRY: usize = 12;
 /// Flags of a library for x86-64 and this libc.
 const X86_64: u32 = 0x0303;
 
-/// No path is longer.
+/// No path is longer, its NUL counted.
 const MAX_PATH: usize = 4096;
+
+/// More entries of those that are looked for than any cache has. They may share one text, so that their number is no bound.
+const MAX_FOUND: usize = 256;
 
 /// What is wrong with a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -51,10 +54,12 @@ pub(super) fn entries(bytes: &[u8]) -> Result<Vec<(String, String)>, Defect> {
             continue;
         }
         let path = string(data, number(entry, 8)).ok_or(Defect::Cut)?;
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let path = text(path);
+        let (name, path) = (text(name)?, text(path)?);
+        if found.len() == MAX_FOUND {
+            return Err(Defect::Cut);
+        }
         let at_home = path.starts_with(HOME) || path.starts_with("/root/");
-        found.push((text(name), if at_home { HOME.to_owned() } else { path }));
+        found.push((name, if at_home { HOME.to_owned() } else { path }));
     }
     Ok(found)
 }
@@ -115,6 +120,12 @@ fn string(data: &[u8], at: Option<usize>) -> Option<&[u8]> {
     Some(&rest[..end])
 }
 
+/// A text as it is kept: what is no UTF-8 is replaced, which takes more bytes.
+fn text(bytes: &[u8]) -> Result<String, Defect> {
+    let text = String::from_utf8_lossy(bytes).into_owned();
+    if text.len() < MAX_PATH { Ok(text) } else { Err(Defect::Cut) }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -154,6 +165,30 @@ mod tests {
         let expected = vec![entry(name, HOME), entry(name, HOME)];
         assert_eq!(entries(&bytes), Ok(expected.clone()));
         assert_eq!(entries(&extract(&bytes)), Ok(expected));
+    }
+
+    #[test]
+    fn a_path_that_is_no_utf_8_is_the_same_in_a_snapshot() {
+        for (length, is_sound) in [(1300, true), (1400, false), (4000, false)] {
+            let mut bytes = write(&[entry("libamdhip64.so.7", &"/".repeat(length))]);
+            let start = bytes.len() - 1 - length;
+            bytes[start + 1..start + length].fill(0xff);
+            assert_eq!(entries(&bytes).is_ok(), is_sound, "{length}");
+            assert_eq!(entries(&extract(&bytes)), entries(&bytes), "{length}");
+        }
+    }
+
+    /// Some hundred thousand would fit into a file of the size that is read, with four kilobytes each.
+    #[test]
+    fn entries_that_share_one_path_are_bounded() {
+        for (count, is_sound) in [(MAX_FOUND, true), (MAX_FOUND + 1, false)] {
+            let mut bytes = write(&vec![entry("libamdhip64.so.7", "/x"); count]);
+            for at in (HEADER..HEADER + count * ENTRY).step_by(ENTRY) {
+                bytes.copy_within(HEADER..HEADER + ENTRY, at);
+            }
+            assert_eq!(entries(&bytes).is_ok(), is_sound, "{count}");
+            assert_eq!(entries(&extract(&bytes)), entries(&bytes), "{count}");
+        }
     }
 
     #[test]

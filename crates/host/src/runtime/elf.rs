@@ -55,7 +55,7 @@ mod reader {
         DT_NULL, DT_SONAME, EM_X86_64, ET_DYN, EV_CURRENT, SHN_UNDEF, SHT_DYNAMIC, SHT_DYNSYM,
         SHT_STRTAB, STB_GLOBAL, STB_WEAK, STT_FUNC, STT_GNU_IFUNC, STV_DEFAULT, STV_PROTECTED,
     };
-    use object::read::elf::{ElfFile64, FileHeader as _, Sym as _};
+    use object::read::elf::{ElfFile64, FileHeader as _, SectionHeader as _, Sym as _};
     use object::read::{ReadCache, ReadRef};
 
     use std::io;
@@ -104,6 +104,9 @@ mod reader {
         if symbols.len() < 2 {
             return None;
         }
+        // Read once: names may overlap, and would be read for each symbol.
+        let strings = file.elf_section_table().section(symbols.string_section()).ok()?;
+        let strings = strings.data(endian, bytes).ok()?;
         let mut found = [false; ALL.len()];
         for symbol in symbols.iter() {
             let defined = symbol.st_shndx(endian) != SHN_UNDEF
@@ -111,9 +114,10 @@ mod reader {
                 && matches!(symbol.st_type(), STT_FUNC | STT_GNU_IFUNC)
                 && matches!(symbol.st_visibility(), STV_DEFAULT | STV_PROTECTED);
             if defined {
-                let name = symbols.symbol_name(endian, symbol).ok()?;
+                let name = strings.get(usize::try_from(symbol.st_name(endian)).ok()?..)?;
                 for (found, wanted) in found.iter_mut().zip(ALL) {
-                    *found |= name == wanted.as_bytes();
+                    let rest = name.strip_prefix(wanted.as_bytes());
+                    *found |= rest.is_some_and(|rest| rest.starts_with(&[0]));
                 }
             }
         }
@@ -121,8 +125,9 @@ mod reader {
         let soname = dynamic.iter().find(|entry| entry.tag == DT_SONAME);
         let soname = match soname {
             Some(entry) => {
-                let name = dynamic.string(entry).ok().filter(|name| name.len() <= MAX_SONAME)?;
-                Some(String::from_utf8_lossy(name).into_owned())
+                // What is no UTF-8 is replaced, which takes more bytes.
+                let name = String::from_utf8_lossy(dynamic.string(entry).ok()?).into_owned();
+                Some(Some(name).filter(|name| name.len() <= MAX_SONAME)?)
             }
             None => None,
         };
@@ -211,6 +216,7 @@ mod reader {
         use proptest::prelude::*;
 
         use super::*;
+        use crate::runtime::counted::Counted;
         use crate::runtime::exports::{AIS_READ, AIS_WRITE};
 
         fn extract(bytes: &[u8]) -> Vec<u8> {
@@ -261,6 +267,30 @@ mod reader {
                 assert_eq!(image(&other), Image::OtherMachine, "{at}");
                 assert_eq!(image(&extract(&other)), Image::OtherMachine, "{at}");
             }
+        }
+
+        #[test]
+        fn a_soname_that_is_no_utf_8_is_the_same_in_a_snapshot() {
+            for (length, is_sound) in [(80, true), (90, false), (250, false)] {
+                let (_, mut bytes) = library(Some(&"~".repeat(length)), &[AIS_READ]);
+                bytes.iter_mut().filter(|byte| **byte == b'~').for_each(|byte| *byte = 0xff);
+                assert_eq!(image(&bytes).has(AIS_READ), is_sound.then_some(true), "{length}");
+                assert_eq!(image(&extract(&bytes)), image(&bytes), "{length}");
+            }
+        }
+
+        #[test]
+        fn names_that_overlap_are_not_read_for_each_symbol() {
+            let long = "x".repeat(4000);
+            let names = [&[long.as_str()][..], &["y"; 500]].concat();
+            let (_, mut bytes) = library(None, &names);
+            for index in 0..names.len() {
+                let at = 64 + 48 + 24 * index;
+                bytes[at..at + 4].copy_from_slice(&(1 + index).to_le_bytes()[..4]);
+            }
+            let mut file = Counted::new(&bytes);
+            super::extract(&mut file).unwrap();
+            assert!(file.given() < 2 * bytes.len(), "{} of {} bytes", file.given(), bytes.len());
         }
 
         proptest! {

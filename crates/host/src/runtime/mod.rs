@@ -2,6 +2,8 @@
 //! what the fastpath is called by. Files are read, never loaded.
 
 mod cache;
+#[cfg(all(test, feature = "runtime"))]
+mod counted;
 mod elf;
 mod mark;
 mod search;
