@@ -94,6 +94,15 @@ fn parameters() {
     }
 }
 
+/// Sanitizers and Valgrind have memory of their own: it is not among the calls below.
+#[test]
+fn memory_stays_small_with_many_threads() {
+    let program = Program::new("resident.c");
+    let folder = direct_folder();
+    let mut command = program.command(&[]);
+    assert_passes("memory", command.arg(folder.path()).env("HIPFILE_FORCE_COMPAT_MODE", "true"));
+}
+
 #[test]
 fn limits_that_are_set_act() {
     for program in Program::each("limits.c") {
