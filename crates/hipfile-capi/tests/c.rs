@@ -140,6 +140,18 @@ fn loaded_by_name() {
 }
 
 #[test]
+fn a_library_with_operations_in_streams_stays_after_dlclose() {
+    for program in Program::each("pending.c") {
+        let folder = direct_folder();
+        for wait_value in ["0", "1"] {
+            let mut command = program.command(&[]);
+            command.env("HIPSIM_COPY_LATENCY_US", "100000").env("HIPSIM_WAIT_VALUE", wait_value);
+            assert_passes("pending", command.arg(folder.path()));
+        }
+    }
+}
+
+#[test]
 fn the_process_ends_or_forks_during_io() {
     for program in Program::each("ending.c") {
         let folder = direct_folder();
