@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use fastpath_host::{Tree, volume};
 use fastpath_verdict::volume::refusal;
@@ -11,6 +11,7 @@ use rustix::fs::{Mode, OFlags};
 
 use crate::choose::Reason;
 use crate::descriptor::beyond_standard;
+use crate::sync::lock;
 
 /// The file systems seen, by device. Forgotten when the kernel says that a mount came or went.
 #[derive(Debug, Default)]
@@ -48,13 +49,13 @@ impl Seen {
 impl FileSystems {
     /// Remembers nothing, and watches nothing until it is asked again.
     pub(crate) fn forget(&self) {
-        *self.seen() = Seen::default();
+        *lock(&self.seen) = Seen::default();
     }
 
     /// Why regular files of the file system with this device number cannot take the fastpath.
     pub(crate) fn refusal(&self, tree: &dyn Tree, device: (u32, u32)) -> Option<Reason> {
         {
-            let mut seen = self.seen();
+            let mut seen = lock(&self.seen);
             seen.refresh();
             if let Some(known) = seen.by_device.get(&device) {
                 return *known;
@@ -67,14 +68,10 @@ impl FileSystems {
             fastpath_verdict::Reason::JournalMode => Reason::JournalMode,
             _ => Reason::FileSystem,
         });
-        let mut seen = self.seen();
+        let mut seen = lock(&self.seen);
         if seen.watch.is_some() {
             seen.by_device.insert(device, refusal);
         }
         refusal
-    }
-
-    fn seen(&self) -> MutexGuard<'_, Seen> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -3,8 +3,8 @@
 //! Upstream answers every one of these calls with an internal error. Here they return what is so, and a value that the library cannot
 //! keep to is refused. A hint that it has no use for is kept, and that is all.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use crate::batch;
 use crate::bounce;
@@ -12,6 +12,7 @@ use crate::error::Error;
 use crate::log::Level;
 use crate::queue;
 use crate::runtime::Runtime;
+use crate::sync::lock;
 use crate::transfer::MAX_SIZE;
 
 /// `hipFileDriverProps_t`; sizes are in KiB, flags are bit positions of the specification's enums.
@@ -263,7 +264,7 @@ impl Runtime {
         if number == LOGGING_LEVEL {
             return Ok(self.log.level().as_str().to_owned());
         }
-        let strings = self.parameters.strings.lock().unwrap_or_else(PoisonError::into_inner);
+        let strings = lock(&self.parameters.strings);
         strings.get(number as usize).map_or_else(unknown, |text| Ok(text.clone()))
     }
 
@@ -274,7 +275,7 @@ impl Runtime {
             self.log.set_level(Level::parse(value).ok_or(wrong)?);
             return Ok(());
         }
-        let mut strings = self.parameters.strings.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut strings = lock(&self.parameters.strings);
         let Some(place) = strings.get_mut(number as usize) else { return unknown() };
         value.clone_into(place);
         Ok(())

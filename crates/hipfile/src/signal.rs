@@ -6,10 +6,12 @@
 #![allow(unsafe_code)]
 
 use std::ptr::NonNull;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use fastpath_gpu::{CurrentDevice, Gpu, HipError, RawStream};
+
+use crate::sync::lock;
 
 /// A number, and what it will be when its operation is over.
 #[derive(Debug)]
@@ -52,14 +54,10 @@ impl End {
 pub(crate) struct Signals(Mutex<Vec<Signal>>);
 
 impl Signals {
-    fn lock(&self) -> MutexGuard<'_, Vec<Signal>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// One for the next operation; `None` if the GPU cannot wait for it.
     pub(crate) fn take(&self, gpu: &dyn Gpu, device: i32) -> Option<Signal> {
         let found = {
-            let mut rest = self.lock();
+            let mut rest = lock(&self.0);
             let place = rest.iter().rposition(|signal| signal.device == device);
             place.map(|place| rest.swap_remove(place))
         };
@@ -77,7 +75,7 @@ impl Signals {
     /// Lets the stream that waits go on, and takes the number back.
     pub(crate) fn set(&self, signal: Signal) {
         // Whoever sees the number sees it back in its place too.
-        let mut rest = self.lock();
+        let mut rest = lock(&self.0);
         // SAFETY: 8 bytes, aligned, and not freed while an operation has them.
         let number = unsafe { AtomicU64::from_ptr(signal.end.number.as_ptr()) };
         number.store(signal.end.value, Ordering::Release);
@@ -86,7 +84,7 @@ impl Signals {
 
     /// Gives the numbers back to HIP. Waits for the GPU: not while something in its streams waits for this library.
     pub(crate) fn free(&self, gpu: &dyn Gpu) {
-        let rest = std::mem::take(&mut *self.lock());
+        let rest = std::mem::take(&mut *lock(&self.0));
         for signal in rest {
             // SAFETY: nobody has it, its last operation is over, and HIP waits for a stream that has not looked yet. What HIP
             // does not take back is lost.

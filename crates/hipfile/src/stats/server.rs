@@ -6,7 +6,7 @@
 use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::Errno;
@@ -17,6 +17,7 @@ use rustix::net::{
 
 use super::REFRESH;
 use crate::descriptor::{beyond_standard, peer};
+use crate::sync::lock;
 use crate::thread::{Thread, spawn};
 
 /// Bytes of a socket's abstract name, which are all part of it.
@@ -72,7 +73,7 @@ impl Server {
     }
 
     pub(crate) fn stop(&self) {
-        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let running = lock(&self.running).take();
         if let Some(Running { thread, end, what }) = running
             && identity(&end) == what
             && rustix::io::write(&end, &1_u64.to_ne_bytes()).is_ok()
